@@ -4,15 +4,20 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.model_selection import KFold
 
 import calibrant as cal
-from calibrant.calibrators import IsotonicCalibrator, PlattScaling, TemperatureScaling
+from calibrant.calibrators import BetaCalibration, IsotonicCalibrator, PlattScaling, TemperatureScaling
 from calibrant.datasets import make_scores, true_map
 from calibrant.decisions import decide
 from calibrant.decisions.decision_error import _Density
 from calibrant.scores import CostWeighted, mean_score
+
+from .grouped import clustered
 
 COSTS = [[0, 1, 0.3], [5, 0, 0.3]]
 
@@ -30,7 +35,7 @@ def test_four_rows_by_hand():
     each = np.array([0, 0.3, 0, 1])
     assert found.realised.value == pytest.approx(each.mean())
     assert found.realised.se == pytest.approx(each.std(ddof=1) / 2)
-    assert found.realised.interval == pytest.approx(each.mean() + norm.ppf([0.025, 0.975]) * each.std(ddof=1) / 2)
+    assert found.realised.interval == pytest.approx(each.mean() + student.ppf([0.025, 0.975], 3) * each.std(ddof=1) / 2)
     said = np.array([0.2, 0.3, 0.1, 0.25])
     assert found.stated.value == pytest.approx(said.mean())
     assert found.gap.value == pytest.approx((each - said).mean())
@@ -109,6 +114,126 @@ def test_recalibration_is_cross_fitted():
     assert cal.expected_cost(data.y_true, data.y_prob, COSTS).calibrator == "BetaCalibration()"
 
 
+# Thresholds of two decisions ---------------------------------------------------------------------------------------
+
+
+def test_costs_by_name_are_the_table_and_the_threshold_their_ratio():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = np.where(rng.random(500) < p**2, "ill", "well")
+    named = {"fp": 10, "fn": 200, "tp": 1}
+    one = cal.expected_cost(y, p, named, pos_label="ill")
+    other = cal.expected_cost(y, p, [[1, 200], [10, 0]], pos_label="ill")  # rows and decisions: ill, well
+    assert one.to_dict() == other.to_dict()
+    assert one.threshold == pytest.approx(10 / (10 + 200 - 1))
+    assert one.label == "ill"
+    assert cal.expected_cost(y, p, {"fp": 10, "fn": 200}, pos_label="ill").threshold == 10 / 210
+    assert cal.expected_cost(y == "ill", np.column_stack([1 - p, p]), {"fp": 1, "fn": 4}).threshold == 0.2
+    turned = cal.expected_cost(y, 1 - p, {"fp": 200, "fn": 10, "tn": 1}, pos_label="well")
+    assert turned.realised.value == pytest.approx(one.realised.value)
+    assert turned.threshold == pytest.approx(1 - one.threshold)
+    for costs, words in (
+        ({"fp": 1}, "must have the names 'fp' and 'fn'"),
+        ({"fp": 1, "fn": 2, "x": 0}, "got .*'x'"),
+        ({"fp": np.nan, "fn": 2}, "fp"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            cal.expected_cost(y, p, costs, pos_label="ill")
+    with pytest.raises(ValueError, match="are for two classes; got 3"):
+        cal.expected_cost([0, 1, 2], np.full((3, 3), 1 / 3), {"fp": 1, "fn": 2})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.floats(0.01, 100), st.floats(0.01, 100), st.booleans(), st.booleans())
+def test_costs_of_thresholds_by_hand(seed, fp, fn, gridded, weighted):
+    rng = np.random.default_rng(seed)
+    p = rng.random(80)
+    p = np.round(p, 1) if gridded else p
+    y = (rng.random(80) < p**1.5).astype(int)
+    w = rng.integers(1, 4, 80) if weighted else np.ones(80)
+    found = cal.expected_cost(y, p, {"fp": fp, "fn": fn}, sample_weight=w, calibrator=None)
+
+    def cost(threshold, outcome):
+        act = p >= threshold
+        return np.average(np.where(act, fp * (1 - outcome), fn * outcome), weights=w)
+
+    assert found.threshold == pytest.approx(fp / (fp + fn))
+    assert found.realised.value == pytest.approx(cost(found.threshold, y))
+    assert found.realised.total == pytest.approx(cost(found.threshold, y) * w.sum())
+    assert found.at_half.value == pytest.approx(cost(0.5, y))
+    assert found.half_excess.value == pytest.approx(cost(0.5, y) - cost(found.threshold, y))
+    for at in rng.integers(0, len(found.thresholds), 20):
+        assert found.costs[at] == pytest.approx(cost(found.thresholds[at], y))
+        assert found.stated_costs[at] == pytest.approx(cost(found.thresholds[at], p))
+    # If the probabilities are right, no threshold costs less.
+    assert found.stated_costs.min() == pytest.approx(cost(found.threshold, p))
+
+
+def test_the_threshold_after_recalibration_is_where_the_truth_says():
+    rng = np.random.default_rng(1)
+    p = rng.random(60_000)
+    y = (rng.random(60_000) < p**2).astype(int)
+    found = cal.expected_cost(y, p, {"fp": 1, "fn": 4})
+    assert found.recalibrated_threshold == pytest.approx(np.sqrt(0.2), abs=0.02)
+    at = np.searchsorted(found.thresholds, found.recalibrated_threshold)
+    assert found.costs[at] == pytest.approx(found.recalibrated.value, abs=0.003)
+    turned = cal.expected_cost(1 - y, 1 - p, {"fp": 4, "fn": 1}, pos_label=1)
+    assert turned.recalibrated_threshold == pytest.approx(1 - np.sqrt(0.2), abs=0.02)
+    never = cal.expected_cost((rng.random(500) < 0.01).astype(int), rng.uniform(0.3, 0.9, 500), {"fp": 10, "fn": 1})
+    assert never.recalibrated_threshold == np.inf
+    assert never.to_dict()["recalibrated_threshold"] is None
+    assert "never acting" in str(never)
+
+
+def test_without_a_threshold_there_is_no_curve():
+    y, p = [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3]
+    for costs in (COSTS, [[0, 1], [1, 2]], [[1, 1], [1, 1]]):  # three decisions; one is always dearer; none is
+        found = cal.expected_cost(y, p, costs, cv=2)
+        assert (found.threshold, found.at_half, found.recalibrated_threshold) == (None, None, None)
+        assert found.thresholds.size == 0
+        assert "from 0.5 on" not in found.summary
+        with pytest.raises(ValueError, match="two classes and two decisions"):
+            found.plot()
+
+
+def test_costs_of_groups():
+    group, s, y = clustered(40, 8)
+    plain, found = (cal.expected_cost(y, s, {"fp": 1, "fn": 3}, groups=g, cv=4, random_state=2) for g in (None, group))
+    table = np.array([[0, 1], [3, 0]])
+    each = table[y, (s >= 0.25).astype(int)]
+    sums = np.bincount(group, each - each.mean()) / len(y)
+    assert found.realised.se == pytest.approx(np.sqrt(40 / 39 * (sums**2).sum()))
+    assert found.realised.se > 1.1 * plain.realised.se
+    assert found.gap_pvalue == pytest.approx(2 * student.sf(abs(found.gap.value / found.gap.se), 39))
+    after = np.empty(len(y))
+    for train, test in KFold(4, shuffle=True, random_state=2).split(np.arange(40)):
+        fit, held = np.isin(group, train), np.isin(group, test)
+        q = BetaCalibration().fit(s[fit], y[fit]).predict_proba(s[held])[:, 1]
+        after[held] = table[y[held], (q >= 0.25).astype(int)]
+    assert found.recalibrated.value == pytest.approx(after.mean())
+    assert "320 rows in 40 groups" in str(found)
+    few = cal.expected_cost(y, s, {"fp": 1, "fn": 3}, groups=group // 14)
+    assert few.gap_pvalue >= 2.0**-2
+
+
+def test_the_picture_shows_what_the_numbers_say():
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+
+    data = make_scores(2000, "overconfident", random_state=0)
+    found = cal.expected_cost(data.y_true, data.y_prob, {"fp": 2, "fn": 3})
+    ax = found.plot().ax_
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert any(text.startswith("from 0.4 on: ") for text in texts)
+    assert any(text.startswith("recalibrated, from ") for text in texts)
+    assert ax.get_xscale() == "linear"
+    np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), found.thresholds)
+    rare = cal.expected_cost(data.y_true, data.y_prob, {"fp": 1, "fn": 999}).plot().ax_
+    assert rare.get_xscale() == "logit"
+    assert rare.get_xlim()[0] < 0.001
+    plt.close("all")
+
+
 @pytest.mark.slow
 def test_no_optimism_where_there_is_nothing_to_repair():
     # Labels are noise: an isotonic fit to the rows themselves would seem to save, one to other rows cannot.
@@ -163,7 +288,13 @@ def test_size_of_the_gap_test():
 def test_text_json_and_oddities():
     found = cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], COSTS, decisions=["leave", "treat", "ask"], cv=2)
     text = str(found)
-    for part in ("decided by the probabilities", "always ask", "ask 100.0 %", "BetaCalibration(), cross-fitted"):
+    for part in (
+        "decided by the probabilities",
+        "always ask",
+        "ask 100.0 %",
+        "BetaCalibration(), cross-fitted",
+        "per row",
+    ):
         assert part in text
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["excess"]["value"] == found.excess.value
     single = cal.expected_cost([1], [0.9], [[0, 1], [1, 0]], calibrator=None)

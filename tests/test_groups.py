@@ -352,7 +352,6 @@ UNGROUPED = {
     "murphy_curve": lambda *a, **o: cal.scores.murphy_curve(*a, **o),
     "decision_curve": lambda *a, **o: cal.decision_curve(*a, **o),
     "brier_curve": lambda *a, **o: cal.scores.brier_curve(*a, **o),
-    "expected_cost": lambda *a, **o: cal.expected_cost(*a, costs=[[0, 1], [2, 0]], **o),
     "decision_calibration_error": lambda *a, **o: cal.decisions.decision_calibration_error(
         *a, thresholds=(0.2, 0.6), **o
     ),

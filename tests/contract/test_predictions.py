@@ -21,6 +21,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "SubgroupDisplay.from_predictions": {"by": np.arange(N) % 3, "min_size": 10},
     "decision_calibration_error": {"thresholds": (0.1, 0.6)},
     "grouping_loss": {"features": np.arange(N) % 3},
+    "CostDisplay.curve_function": {"costs": [[0, 1], [4, 0]]},
+    "CostDisplay.from_predictions": {"costs": [[0, 1], [4, 0]]},
     "expected_cost": {"costs": [[0, 1], [4, 0]]},
     "subgroup_calibration": {"by": np.arange(N) % 3, "min_size": 10},
 }

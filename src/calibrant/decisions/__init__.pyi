@@ -2,10 +2,10 @@
 
 from .clinical import calibration_measures as calibration_measures
 from .clinical import decision_curve as decision_curve
-from .cost import decide as decide
 from .cost import expected_cost as expected_cost
-from .cost import optimal_threshold as optimal_threshold
-from .cost import shift_prior as shift_prior
 from .decision_error import decision_calibration_error as decision_calibration_error
 from .optimism import optimism_corrected as optimism_corrected
 from .selective import risk_coverage as risk_coverage
+from .thresholds import decide as decide
+from .thresholds import optimal_threshold as optimal_threshold
+from .thresholds import shift_prior as shift_prior

@@ -1,34 +1,42 @@
-"""Decisions of least expected cost, other base rates (survey, §2.1), and what decisions cost: `expected_cost`."""
+"""`expected_cost`: what the decisions cost that probabilities lead to, beside those of other thresholds."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..data.checks import check_int, check_level, check_number
-from ..data.predictions import Predictions
+from ..calibrators import Calibrator, named_calibrator
+from ..calibrators.crossval import Folds, fit_quietly, held_out
+from ..calibrators.inputs import CalibrationSample, Scores
+from ..comparison.models.units import IndependentUnits
+from ..data.checks import check_int, check_level
+from ..data.predictions import Predictions, rows_with_weight
+from ..data.printing import equals, half_width, known, printable
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Result
+from ..data.result import Picture, Result
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import of_variances, ones_or
+from ..data.weights import ones_or
 from ..measure.scoring_rules import matrix_of
+from ..scores.cross_fitted import fold_seed, mean_of, ready_calibrator
+from .thresholds import check_costs
 
-if TYPE_CHECKING:
-    from ..calibrators import Calibrator
-    from ..calibrators.inputs import CalibrationSample
+#: Evenly spaced thresholds of a curve.
+_NODES = 501
 
 
 @dataclass(frozen=True, repr=False)
 class MeanCost(Result):
-    """A mean over rows, its standard error, and a normal interval."""
+    """A mean over rows, its standard error and interval, and the ``total`` of all rows."""
 
     value: float
     se: float
     interval: Interval
+    total: float
 
     def __float__(self) -> float:
         return self.value
@@ -38,7 +46,7 @@ class MeanCost(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedCost(Result):
+class ExpectedCost(Picture):
     """Mean cost per row under several decision rules.
 
     Attributes
@@ -50,11 +58,21 @@ class ExpectedCost(Result):
     gap : MeanCost
         ``realised - stated``, row by row: 0 on average for calibrated probabilities, above 0 for overconfident ones.
     gap_pvalue : float
-        p-value (null: the gap is 0), with the variance under calibration; NaN if that variance is 0.
+        p-value (null: the gap is 0), with the variance under calibration, or of groups; NaN if that variance is 0.
     recalibrated : MeanCost or None
         Cost of the decisions after recalibration by a calibrator fitted to other rows.
     excess : MeanCost or None
         ``realised - recalibrated``, row by row: the cost of miscalibration.
+    threshold : float or None
+        Of two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision, if
+        probabilities are right, ``fp / (fp + fn)``. None for others, and where one decision is never dearer.
+    at_half : MeanCost or None
+        Of acting from a probability of 0.5 on.
+    half_excess : MeanCost or None
+        ``at_half - realised``, row by row: what the threshold saves.
+    recalibrated_threshold : float or None
+        The stated probability from which acting is cheaper if the recalibrated ones are right, by a fit to all rows:
+        acting from here on does nearly what ``recalibrated`` costs. Infinite where acting never pays.
     constant : MeanCost
         Cost of the best single decision for all rows.
     constant_decision : object
@@ -66,10 +84,18 @@ class ExpectedCost(Result):
         Share of rows for which each decision is taken.
     classes : tuple
         Labels in the order of the rows of the costs.
+    label : label
+        The class that thresholds are probabilities of.
+    thresholds, costs, stated_costs : ndarray of shape (m,)
+        Cost per row of acting from each threshold on, and what the probabilities say it is; empty where there is no
+        ``threshold``.
     calibrator : str or None
     level : float
     n_samples : int
+    n_groups : int or None
     """
+
+    display: ClassVar[str] = "CostDisplay"
 
     realised: MeanCost
     stated: MeanCost
@@ -77,38 +103,99 @@ class ExpectedCost(Result):
     gap_pvalue: float
     recalibrated: MeanCost | None
     excess: MeanCost | None
+    threshold: float | None
+    at_half: MeanCost | None
+    half_excess: MeanCost | None
+    recalibrated_threshold: float | None
     constant: MeanCost
     constant_decision: Any
     saving: MeanCost
     clairvoyant: MeanCost
     shares: Mapping[Any, float]
     classes: tuple[Label, ...]
+    label: Label
+    thresholds: FloatArray
+    costs: FloatArray
+    stated_costs: FloatArray
     calibrator: str | None
     level: float
     n_samples: int
+    n_groups: int | None
+
+    @property
+    def summary(self) -> str:
+        """What acting by the probabilities costs, and what other thresholds do, in a sentence."""
+        by = "by the probabilities" if self.threshold is None else f"from {self.threshold:.3g} on"
+        found = [f"Acting {by} costs {self._cost(self.realised)} per row ({self._total(self.realised)} in total)"]
+        if self.half_excess is not None:
+            found.append(f"{_beside(self.half_excess)} acting from 0.5 on")
+        if self.excess is not None:
+            found.append(f"{_beside(self.excess, of_this=True)} after recalibration")
+        return ", ".join(found) + "."
+
+    def _lead(self) -> str:
+        return self.summary
+
+    def _cost(self, cost: MeanCost) -> str:
+        return known(cost.value, half_width(*self.realised.interval))
+
+    def _total(self, cost: MeanCost) -> str:
+        return f"{cost.total:,.4g}" if abs(cost.total) < 1000 else f"{cost.total:,.0f}"
 
     def __str__(self) -> str:
+        rows = f"{self.n_samples:,} rows" + ("" if self.n_groups is None else f" in {self.n_groups:,} groups")
         lines = [
-            f"Cost per row, {self.n_samples:,} rows, {100 * self.level:g} % intervals",
-            f"  decided by the probabilities  {self.realised}",
-            f"  expected by the probabilities {self.stated}",
-            f"  difference                    {self.gap}, p = {self.gap_pvalue:.3g}",
+            *textwrap.wrap(self.summary, 98),
+            "",
+            f"{rows:<46}{'per row':>9}{f'{100 * self.level:g} % interval':>22}{'total':>12}",
         ]
-        if self.recalibrated is not None and self.excess is not None:
-            lines += [
-                f"  after recalibration           {self.recalibrated}   {self.calibrator}, cross-fitted",
-                f"  cost of miscalibration        {self.excess}",
-            ]
-        lines += [
-            f"  always {str(self.constant_decision) + ' ':<23}{self.constant}",
-            f"  saved by the probabilities    {self.saving}",
-            f"  with perfect information      {self.clairvoyant}",
-            "  decisions: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items()),
+        others: list[tuple[str, MeanCost | None]] = [
+            ("decided by the probabilities" + self._at(self.threshold), self.realised),
+            ("  expected by the probabilities", self.stated),
+            ("  difference", self.gap),
+            ("acting from 0.5 on", self.at_half),
+            ("  more than by the probabilities", self.half_excess),
+            ("after recalibration" + self._at(self.recalibrated_threshold), self.recalibrated),
+            ("  cost of miscalibration", self.excess),
+            (f"always {printable(str(self.constant_decision))}", self.constant),
+            ("  saved by the probabilities", self.saving),
+            ("with perfect information", self.clairvoyant),
         ]
-        return "\n".join(lines)
+        for name, cost in others:
+            if cost is not None:
+                low, high = (known(end, half_width(*cost.interval)) for end in cost.interval)
+                value = known(cost.value, half_width(*cost.interval))
+                lines.append(f"{name:<46}{value:>9}{f'{low} to {high}':>22}{self._total(cost):>12}")
+        shares = ", ".join(f"{printable(str(name))} {100 * share:.1f} %" for name, share in self.shares.items())
+        notes = [f"decisions: {shares}; difference from what is expected: p {equals(self.gap_pvalue)}"]
+        if self.calibrator is not None:
+            notes.append(f"recalibrated by {self.calibrator}, cross-fitted")
+        if self.threshold is not None:
+            notes.append(f"thresholds: probabilities of {printable(str(self.label))}")
+        return "\n".join([*lines, "", *notes])
+
+    def _at(self, threshold: float | None) -> str:
+        return "" if threshold is None else ", never acting" if threshold == np.inf else f", from {threshold:.3g} on"
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw cost against threshold, on given axes or on a new figure; returns the display."""
+        if self.threshold is None:
+            raise ValueError(
+                "cost against threshold needs two classes and two decisions, each the cheaper one for some"
+            )
+        return super().plot(ax, **options)
 
 
-@public_function()
+def _beside(cost: MeanCost, *, of_this: bool = False) -> str:
+    """How much less this costs than another rule, or more by a difference ``of_this`` to it; whether beyond noise."""
+    if cost.value == 0:
+        return "as much as"
+    noise = "" if cost.interval.low > 0 or cost.interval.high < 0 else " (within noise)"
+    more = "more" if (cost.value > 0) == of_this else "less"
+    return f"{known(abs(cost.value), half_width(*cost.interval))}{noise} {more} than"
+
+
+@public_function(grouped=True)
 def expected_cost(
     y_true: Any,
     y_prob: Any = None,
@@ -129,11 +216,13 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
-    costs : array-like of shape (K, A)
+    y_true, y_prob, labels, pos_label, sample_weight, groups
+        See :func:`calibrant.as_predictions`. Folds keep groups together, and standard errors are those of groups.
+    costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
         Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also where
-        ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer.
+        ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer. Of two classes
+        ``{"fp": 10, "fn": 200}``: costs of a false positive and of a false negative (and of "tp" and "tn", 0 by
+        default), with the labels as decisions.
     decisions : sequence of A names, optional
         Default: the labels, where there are as many; else 0, 1, …
     calibrator : Calibrator or name of one, "auto" or None, default "auto"
@@ -156,11 +245,12 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are normal (central limit theorem), of differences row by row. They treat folds as independent, which
-    makes them slightly too short; they are also too short if a rare, expensive error hardly occurs in the data. The
-    best constant decision is chosen on the same rows: if two are about equally good, its cost is slightly optimistic.
-    Standard errors count whole-number weights as repeats, and others by Kish's effective size. Cost O(n K A) and ``cv``
-    fits.
+    Intervals are Student's, of differences row by row, or group by group. They treat folds as
+    independent, which makes them slightly too short; they are also too short if a rare, expensive error hardly occurs
+    in the data. The best constant decision is chosen on the same rows: if two are about equally good, its cost is
+    slightly optimistic.
+    Standard errors count whole-number weights as repeats. Of two decisions, the one for the positive class is taken
+    where its probability is at least the threshold. Cost O(n K A + n log n) and ``cv + 1`` fits.
 
     References
     ----------
@@ -173,36 +263,42 @@ def expected_cost(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
     >>> y = rng.random(20_000) < p**2  # overstated
-    >>> found = cal.expected_cost(y, p, [[0, 1], [4, 0]], decisions=["leave", "treat"])
+    >>> found = cal.expected_cost(y, p, {"fp": 1, "fn": 4}, decisions=["leave", "treat"])
     >>> round(found.shares["treat"], 1), found.constant_decision
     (0.8, 'treat')
+    >>> found.threshold, round(found.recalibrated_threshold, 1)
+    (0.2, 0.4)
     >>> bool(found.gap_pvalue < 1e-6 and found.excess.interval.low > 0)  # treat from √0.2 on instead of 0.2
     True
     """
     if costs is None:
-        raise TypeError("costs must be given: one row per class, one column per decision")
+        raise TypeError("costs must be given: one row per class, one column per decision, or {'fp': 10, 'fn': 200}")
     level = check_level(level)
     p = as_predictions(y_true, y_prob, **inputs)
-    table = _check_costs(costs, p.n_classes)
+    positive = p.n_classes - 1 if p.positive is None else p.positive
+    table = check_costs(costs, p.n_classes, positive)
     names = _check_decisions(decisions, table.shape[1], p.classes)
-    used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)
-    matrix, codes = matrix_of(p)[used], p.codes[used].astype(np.intp)
-    mean = _Mean(p, used, level)
-    rows = np.arange(len(codes))
-    expected = matrix @ table
-    taken = expected.argmin(axis=1)
+    p = rows_with_weight(p)
+    matrix, codes = matrix_of(p), p.codes.astype(np.intp)
+    mean = _Mean(p, level)
+    rows, expected = np.arange(len(codes)), matrix @ table
+    acting = _Acting.of(table, positive)
+    taken = expected.argmin(axis=1) if acting is None else acting.from_threshold(matrix, acting.threshold)
     realised, stated = table[codes, taken], expected[rows, taken]
-    after, who = None, None
+    half = None if acting is None else table[codes, acting.from_threshold(matrix, 0.5)]
+    after, who, best_threshold = None, None, None
     if calibrator is not None:
-        from ..calibrators.inputs import CalibrationSample, Scores
-
-        values = matrix[:, 1] if p.n_classes == 2 else matrix
-        sample = CalibrationSample(Scores(values, "probability"), codes, mean.weights, tuple(range(p.n_classes)))
-        new, who = _cross_fitted(sample, calibrator, cv, random_state)
-        after = table[codes, (new @ table).argmin(axis=1)]
-    always = mean.weights @ table[codes]
+        sample = _sample_of(p, matrix, codes)
+        one, who = _ready(calibrator, sample)
+        new, _ = held_out(one, sample, _folds(mean.units, cv, random_state))
+        chosen = (new @ table).argmin(axis=1) if acting is None else acting.from_threshold(new, acting.threshold)
+        after = table[codes, chosen]
+        if acting is not None:
+            best_threshold = acting.threshold_after(fit_quietly(one, sample), matrix, mean.units.row_mass)
+    always = mean.units.row_mass @ table[codes]
     best = int(always.argmin())
-    shares = np.bincount(taken, weights=mean.weights, minlength=len(names)) / mean.weights.sum()
+    shares = np.bincount(taken, weights=mean.units.row_mass, minlength=len(names)) / mean.units.total
+    curve = np.empty((3, 0)) if acting is None else acting.curve(matrix, table[codes], expected, mean.units.row_mass)
     return ExpectedCost(
         realised=mean.of(realised),
         stated=mean.of(stated),
@@ -210,45 +306,130 @@ def expected_cost(
         gap_pvalue=mean.pvalue(realised - stated, _variance(matrix, table, taken)),
         recalibrated=None if after is None else mean.of(after),
         excess=None if after is None else mean.of(realised - after),
+        threshold=None if acting is None else acting.threshold,
+        at_half=None if half is None else mean.of(half),
+        half_excess=None if half is None else mean.of(half - realised),
+        recalibrated_threshold=best_threshold,
         constant=mean.of(table[codes, best]),
         constant_decision=names[best],
         saving=mean.of(table[codes, best] - realised),
         clairvoyant=mean.of(table.min(axis=1)[codes]),
         shares={name: float(share) for name, share in zip(names, shares, strict=True)},
         classes=p.classes,
+        label=p.classes[positive],
+        thresholds=curve[0],
+        costs=curve[1],
+        stated_costs=curve[2],
         calibrator=who,
         level=level,
         n_samples=p.n_samples,
+        n_groups=mean.units.copies.size if mean.units.grouped else None,
     )
 
 
 class _Mean:
-    """Weighted means of the rows that count, with standard errors."""
+    """Weighted means of rows, with standard errors of independent rows or groups."""
 
-    def __init__(self, p: Predictions, used: Any, level: float) -> None:
-        from scipy.special import ndtri
+    def __init__(self, p: Predictions, level: float) -> None:
+        from scipy.special import stdtrit
 
-        self.weights = ones_or(p.weights, p.n_samples)[used]
-        self._size = p.effective_size
-        self._times = of_variances(self.weights, integral=p.integral_weights)
-        self._reach = float(ndtri((1 + level) / 2))
+        self.units = IndependentUnits.of(p)
+        self._df = self.units.size - 1
+        self._reach = float(stdtrit(self._df, (1 + level) / 2)) if self._df > 0 else float("nan")
 
     def of(self, values: FloatArray) -> MeanCost:
         """Mean, its standard error, and its interval; NaN where one row says nothing of its spread."""
-        share = self.weights / self.weights.sum()
-        value = float(share @ values)
-        spread = float(share @ (values - value) ** 2)
-        se = float(np.sqrt(spread / (self._size - 1))) if self._size > 1 else float("nan")
-        return MeanCost(value, se, Interval(value - self._reach * se, value + self._reach * se))
+        units = self.units
+        value = mean_of(units, values)
+        variance = units.covariance(units.sums(values - value)[None] / units.total)[0, 0]
+        se = float(np.sqrt(variance)) if self._df > 0 else float("nan")
+        reach = self._reach * se
+        return MeanCost(value, se, Interval(value - reach, value + reach), value * units.total)
 
     def pvalue(self, values: FloatArray, variance: FloatArray) -> float:
-        """Two-sided p-value of a sum whose terms have mean 0 and known variances."""
-        from scipy.special import ndtr
+        """Two-sided p-value of a mean that should be 0: rows have known variances, groups those of their sums.
 
-        whole = float(self._times @ variance)
+        G groups give none below 2^(1 - G), the least that their signs could.
+        """
+        from scipy.special import ndtr, stdtr
+
+        units = self.units
+        if units.grouped:
+            found = self.of(values)
+            least = 2.0 ** (1 - units.size)
+            return (
+                max(least, float(2 * stdtr(self._df, -abs(found.value / found.se)))) if found.se > 0 else float("nan")
+            )
+        whole = float((units.copies[units.of_row] * units.weight**2) @ variance)
         if not whole > 0:
             return float("nan")
-        return float(2 * ndtr(-abs(float(self.weights @ values)) / np.sqrt(whole)))
+        return float(2 * ndtr(-abs(float(units.row_mass @ values)) / np.sqrt(whole)))
+
+
+@dataclass(frozen=True)
+class _Acting:
+    """Of two classes and two decisions: from which probability of the positive class on which decision is cheaper.
+
+    ``fp`` and ``fn`` are what acting costs more for a negative, and not acting for a positive.
+    """
+
+    positive: int
+    decision: int
+    fp: float
+    fn: float
+
+    @classmethod
+    def of(cls, table: FloatArray, positive: int) -> _Acting | None:
+        """None of other tables, and where one decision is never the dearer one."""
+        if table.shape != (2, 2):
+            return None
+        gain = (table[:, 0] - table[:, 1])[[1 - positive, positive]]  # of deciding 1: where negative, where positive
+        decision = int(gain[1] > gain[0])
+        fp, fn = (-gain[0], gain[1]) if decision else (gain[0], -gain[1])
+        return cls(positive, decision, float(fp), float(fn)) if min(fp, fn) >= 0 and fp + fn > 0 else None
+
+    @property
+    def threshold(self) -> float:
+        """Where both decisions are expected to cost the same."""
+        return self.fp / (self.fp + self.fn)
+
+    def from_threshold(self, matrix: FloatArray, threshold: float) -> AnyArray:
+        """Decisions (n,) of acting from a threshold on."""
+        return np.where(matrix[:, self.positive] >= threshold, self.decision, 1 - self.decision)
+
+    def curve(self, matrix: FloatArray, costs: FloatArray, expected: FloatArray, weights: FloatArray) -> FloatArray:
+        """Thresholds, and mean costs and expected costs of acting from them on, (3, m)."""
+        score = matrix[:, self.positive]
+        order = np.argsort(score)
+        even = np.linspace(0, 1, _NODES)
+        nodes = np.unique(np.concatenate([even, np.quantile(score, even), [self.threshold, 0.5]]))
+        spared = np.searchsorted(score[order], nodes)
+
+        def mean(values: FloatArray) -> FloatArray:
+            act, spare = (weights[order] * values[order, d] for d in (self.decision, 1 - self.decision))
+            change = np.append(0.0, np.cumsum(spare - act))
+            return np.asarray((act.sum() + change[spared]) / weights.sum())
+
+        return np.stack([nodes, mean(costs), mean(expected)])
+
+    def threshold_after(self, fitted: Calibrator, matrix: FloatArray, weights: FloatArray) -> float:
+        """The score from which acting costs least if recalibrated probabilities are right; inf where it never pays."""
+        score = matrix[:, self.positive].astype(np.float64)
+        order = np.argsort(score)
+
+        def above(scores: FloatArray) -> FloatArray:
+            second = scores if self.positive == 1 else 1 - scores
+            return fitted._probabilities_of(Scores(second, "probability"))[:, self.positive] - self.threshold
+
+        # Sparing one more row costs what its recalibrated probability lies above the threshold.
+        costs = np.append(0.0, np.cumsum(weights[order] * above(score[order])))
+        first = int(costs.argmin())
+        ends = np.concatenate([[0.0], score[order], [1.0]])
+        between = np.linspace(ends[first], ends[first + 1], _NODES)[first > 0 :]
+        acts = above(between) >= 0
+        if acts.any():
+            return float(between[acts.argmax()])
+        return float(ends[first + 1]) if first < len(score) else float("inf")
 
 
 def _variance(matrix: FloatArray, table: FloatArray, taken: AnyArray) -> FloatArray:
@@ -258,42 +439,42 @@ def _variance(matrix: FloatArray, table: FloatArray, taken: AnyArray) -> FloatAr
     return np.asarray((matrix * (costs - mean) ** 2).sum(axis=1))
 
 
-def _cross_fitted(sample: CalibrationSample, calibrator: Any, cv: int, random_state: Any) -> tuple[FloatArray, str]:
-    """Probabilities of each row by a calibrator fitted to other folds, and its name."""
-    from sklearn.model_selection import KFold
+def _sample_of(p: Predictions, matrix: FloatArray, codes: AnyArray) -> CalibrationSample:
+    """Rows for a calibrator, with columns in the order of the costs."""
+    values = matrix[:, 1] if p.n_classes == 2 else matrix
+    weights = ones_or(p.weights, p.n_samples)
+    return CalibrationSample(Scores(values, "probability"), codes, weights, tuple(range(p.n_classes)), p.groups)
 
-    from ..calibrators import named_calibrator
-    from ..calibrators.crossval import held_out
-    from ..scores.cross_fitted import fold_seed, ready_calibrator
 
-    k, codes = sample.n_classes, sample.codes
+def _ready(calibrator: Any, sample: CalibrationSample) -> tuple[Calibrator, str]:
+    """A calibrator ready for a sample, and its name."""
+    k = sample.n_classes
     if isinstance(calibrator, str):
         calibrator = named_calibrator(("beta" if k == 2 else "vector") if calibrator == "auto" else calibrator, k)
-    ready = ready_calibrator(calibrator, sample, "'auto', None, a name or a calibrator such as PlattScaling()")
-    number = min(check_int("cv", cv, 2), len(codes))
+    return ready_calibrator(calibrator, sample, "'auto', None, a name or a calibrator such as PlattScaling()"), repr(
+        calibrator
+    )
+
+
+def _folds(units: IndependentUnits, cv: int, random_state: Any) -> Folds:
+    """Rows to fit and rows to judge, of whole groups.
+
+    Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
+    """
+    from sklearn.model_selection import KFold
+
+    number = min(check_int("cv", cv, 2), units.copies.size)
     if number < 2:
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
-    # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
-    folds = list(KFold(number, shuffle=True, random_state=fold_seed(random_state)).split(codes))
-    return held_out(ready, sample, folds)[0], repr(calibrator)
-
-
-def _check_costs(costs: Any, k: int) -> FloatArray:
-    try:
-        table = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"costs must be numbers, one row for each of {k} classes, all of the same length; got {costs!r}"
-        ) from None
-    if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0 or not np.isfinite(table).all():
-        raise ValueError(f"costs must be finite, with a row for each of {k} classes; got shape {table.shape}")
-    return table
+    folds = KFold(number, shuffle=True, random_state=fold_seed(random_state)).split(units.copies)
+    held = (np.isin(units.of_row, test) for _, test in folds)
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in held]
 
 
 def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) -> tuple[Any, ...]:
     if decisions is None:
         return classes if number == len(classes) else tuple(range(number))
-    message = f"decisions must be {number} different names, one per column of costs; got {decisions!r}"
+    message = f"decisions must be {number} different names, one a column of costs; got {decisions!r}"
     if isinstance(decisions, (str, bytes)):
         raise ValueError(message)
     try:
@@ -304,130 +485,3 @@ def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) ->
     if different != len(names) or len(names) != number:
         raise ValueError(message)
     return names
-
-
-def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[float, float] | None = None) -> float:
-    r"""Probability above which "positive" is the cheaper decision.
-
-    .. math:: t = \frac{c_{FP}}{c_{FP} + c_{FN}}
-
-    Parameters
-    ----------
-    cost_fp, cost_fn : float
-        Costs of a false positive and of a false negative, beyond those of being right; not negative, not both 0.
-    prior_shift : (float, float), optional
-        Base rate of the positive class where probabilities are calibrated, and where decisions are made, if these
-        differ: the threshold then applies to the unadjusted probabilities (see :func:`shift_prior`).
-
-    Returns
-    -------
-    float
-        In [0, 1]: decide "positive" where the probability is at least this.
-
-    References
-    ----------
-    Elkan (2001), *The foundations of cost-sensitive learning*.
-
-    Examples
-    --------
-    >>> from calibrant.decisions import optimal_threshold
-    >>> optimal_threshold(1, 4)
-    0.2
-    >>> round(optimal_threshold(1, 1, prior_shift=(0.5, 0.1)), 3)  # rarer now: more evidence is needed
-    0.9
-    """
-    check_number("cost_fp", cost_fp, least=0)
-    check_number("cost_fn", cost_fn, least=0)
-    if cost_fp + cost_fn == 0:
-        raise ValueError("cost_fp and cost_fn must not both be 0: then all decisions cost the same")
-    t = float(cost_fp / (cost_fp + cost_fn))
-    if prior_shift is None:
-        return t
-    old, new = (_base_rate(v) for v in prior_shift)
-    # Odds of the threshold, as they were under the old base rate.
-    up, down = t * old / new, (1 - t) * (1 - old) / (1 - new)
-    return float(up / (up + down))
-
-
-def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
-    r"""Probabilities under different base rates, with unchanged class-conditional distributions.
-
-    .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
-
-    Parameters
-    ----------
-    y_prob : array-like of shape (n,) or (n, K)
-        Calibrated probabilities: of the positive class, or of K classes.
-    old, new : float, or array-like of shape (K,)
-        Base rates where ``y_prob`` is calibrated, and where it will be used: of the positive class, or of K classes.
-
-    Returns
-    -------
-    ndarray of the shape of ``y_prob``
-
-    Notes
-    -----
-    Cost O(n K).
-
-    References
-    ----------
-    Saerens, Latinne & Decaestecker (2002), *Adjusting the outputs of a classifier to new a priori probabilities*.
-
-    Examples
-    --------
-    >>> from calibrant.decisions import shift_prior
-    >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
-    [0.1, 0.5]
-    """
-    p = _probabilities(y_prob)
-    if p.ndim == 1:
-        before, after = _base_rate(old), _base_rate(new)
-        up, down = p * after / before, (1 - p) * (1 - after) / (1 - before)
-        return np.asarray(up / (up + down))
-    rates = [np.asarray(v, dtype=np.float64) for v in (old, new)]
-    for name, rate in zip(("old", "new"), rates, strict=True):
-        if rate.shape != (p.shape[1],) or (rate <= 0).any() or abs(rate.sum() - 1) > 1e-6:
-            raise ValueError(f"{name} must be {p.shape[1]} base rates above 0 that sum to 1; got {rate.tolist()!r}")
-    shifted = p * (rates[1] / rates[0])
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
-
-
-def decide(y_prob: Any, costs: Any) -> AnyArray:
-    r"""Decision of least expected cost.
-
-    .. math:: \arg\min_a \sum_k p_k\, C_{ka}
-
-    Parameters
-    ----------
-    y_prob : array-like of shape (n, K)
-        Calibrated probabilities; 1-D: of the second of two classes.
-    costs : array-like of shape (K, A)
-        Cost of decision a where class k is true. There may be more decisions than classes, such as to ask a person.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Index of the decision; ties go to the first.
-
-    Examples
-    --------
-    >>> from calibrant.decisions import decide
-    >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
-    [2, 2, 1]
-    """
-    p = _probabilities(y_prob)
-    p = p if p.ndim == 2 else np.column_stack([1 - p, p])
-    return np.asarray((p @ _check_costs(costs, p.shape[1])).argmin(axis=1))
-
-
-def _probabilities(y_prob: Any) -> FloatArray:
-    p = np.asarray(y_prob, dtype=np.float64)
-    if p.ndim not in (1, 2) or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
-        raise ValueError("y_prob must be probabilities, (n,) or (n, K), in [0, 1]")
-    if p.ndim == 2 and (np.abs(p.sum(axis=1) - 1) > 1e-4).any():
-        raise ValueError("rows of y_prob must sum to 1")
-    return p
-
-
-def _base_rate(value: Any) -> float:
-    return check_number("base rates", value, above=0, below=1)

@@ -1,5 +1,6 @@
 """The public names of this module, each listed once; ``__init__.py`` loads a name when it is first used."""
 
+from .cost_display import CostDisplay as CostDisplay
 from .diagram import Diagram as Diagram
 from .line_displays import BrierCurveDisplay as BrierCurveDisplay
 from .line_displays import CalibrationBeltDisplay as CalibrationBeltDisplay

@@ -1,0 +1,157 @@
+"""Decisions of least expected cost, and other base rates (survey, §2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_number
+from ..data.types import AnyArray, FloatArray
+
+
+def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
+    """Judge the ``costs`` argument: a table (K, A), or costs by their names, of the positive of two classes."""
+    if isinstance(costs, Mapping):
+        if k != 2:
+            raise ValueError(f"costs by the names fp and fn are for two classes; got {k}: pass a row per class")
+        if not {"fp", "fn"} <= set(costs) <= {"fp", "fn", "tp", "tn"}:
+            raise ValueError(f"costs must have the names 'fp' and 'fn', and may have 'tp' and 'tn'; got {list(costs)}")
+        of = {"tp": 0.0, "tn": 0.0} | {name: check_number(f"costs[{name!r}]", v) for name, v in costs.items()}
+        rows = [[of["tn"], of["fp"]], [of["fn"], of["tp"]]]  # decisions are the classes, in their order
+        return np.array(rows if positive == 1 else [row[::-1] for row in rows[::-1]], dtype=np.float64)
+    try:
+        table = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"costs must be numbers, a row for each of {k} classes, all as long; got {costs!r}") from None
+    if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0 or not np.isfinite(table).all():
+        raise ValueError(f"costs must be finite, with a row for each of {k} classes; got shape {table.shape}")
+    return table
+
+
+def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[float, float] | None = None) -> float:
+    r"""Probability above which "positive" is the cheaper decision.
+
+    .. math:: t = \frac{c_{FP}}{c_{FP} + c_{FN}}
+
+    Parameters
+    ----------
+    cost_fp, cost_fn : float
+        Costs of a false positive and of a false negative, beyond those of being right; not negative, not both 0.
+    prior_shift : (float, float), optional
+        Base rate of the positive class where probabilities are calibrated, and where decisions are made, if these
+        differ: the threshold then applies to the unadjusted probabilities (see :func:`shift_prior`).
+
+    Returns
+    -------
+    float
+        In [0, 1]: decide "positive" where the probability is at least this.
+
+    References
+    ----------
+    Elkan (2001), *The foundations of cost-sensitive learning*.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import optimal_threshold
+    >>> optimal_threshold(1, 4)
+    0.2
+    >>> round(optimal_threshold(1, 1, prior_shift=(0.5, 0.1)), 3)  # rarer now: more evidence is needed
+    0.9
+    """
+    check_number("cost_fp", cost_fp, least=0)
+    check_number("cost_fn", cost_fn, least=0)
+    if cost_fp + cost_fn == 0:
+        raise ValueError("cost_fp and cost_fn must not both be 0: then all decisions cost the same")
+    t = float(cost_fp / (cost_fp + cost_fn))
+    if prior_shift is None:
+        return t
+    old, new = (_base_rate(v) for v in prior_shift)
+    # Odds of the threshold, as they were under the old base rate.
+    up, down = t * old / new, (1 - t) * (1 - old) / (1 - new)
+    return float(up / (up + down))
+
+
+def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
+    r"""Probabilities under different base rates, with unchanged class-conditional distributions.
+
+    .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,) or (n, K)
+        Calibrated probabilities: of the positive class, or of K classes.
+    old, new : float, or array-like of shape (K,)
+        Base rates where ``y_prob`` is calibrated, and where it will be used: of the positive class, or of K classes.
+
+    Returns
+    -------
+    ndarray of the shape of ``y_prob``
+
+    Notes
+    -----
+    Cost O(n K).
+
+    References
+    ----------
+    Saerens, Latinne & Decaestecker (2002), *Adjusting the outputs of a classifier to new a priori probabilities*.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import shift_prior
+    >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
+    [0.1, 0.5]
+    """
+    p = _probabilities(y_prob)
+    if p.ndim == 1:
+        before, after = _base_rate(old), _base_rate(new)
+        up, down = p * after / before, (1 - p) * (1 - after) / (1 - before)
+        return np.asarray(up / (up + down))
+    rates = [np.asarray(v, dtype=np.float64) for v in (old, new)]
+    for name, rate in zip(("old", "new"), rates, strict=True):
+        if rate.shape != (p.shape[1],) or (rate <= 0).any() or abs(rate.sum() - 1) > 1e-6:
+            raise ValueError(f"{name} must be {p.shape[1]} base rates above 0 that sum to 1; got {rate.tolist()!r}")
+    shifted = p * (rates[1] / rates[0])
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+def decide(y_prob: Any, costs: Any) -> AnyArray:
+    r"""Decision of least expected cost.
+
+    .. math:: \arg\min_a \sum_k p_k\, C_{ka}
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n, K)
+        Calibrated probabilities; 1-D: of the second of two classes.
+    costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
+        Cost of decision a where class k is true. There may be more decisions than classes, such as to ask a person.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Index of the decision; ties go to the first.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import decide
+    >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
+    [2, 2, 1]
+    """
+    p = _probabilities(y_prob)
+    p = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    return np.asarray((p @ check_costs(costs, p.shape[1], 1)).argmin(axis=1))
+
+
+def _probabilities(y_prob: Any) -> FloatArray:
+    p = np.asarray(y_prob, dtype=np.float64)
+    if p.ndim not in (1, 2) or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
+        raise ValueError("y_prob must be probabilities, (n,) or (n, K), in [0, 1]")
+    if p.ndim == 2 and (np.abs(p.sum(axis=1) - 1) > 1e-4).any():
+        raise ValueError("rows of y_prob must sum to 1")
+    return p
+
+
+def _base_rate(value: Any) -> float:
+    return check_number("base rates", value, above=0, below=1)
