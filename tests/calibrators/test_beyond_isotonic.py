@@ -363,7 +363,7 @@ def test_i_max_bins_are_shared_by_classes():
         (c.OrderPreserving(alpha=-1), ValueError, "alpha must be"),
         (c.OneVsRest(c.PlattScaling(), shared=1), TypeError, "shared must be True or False"),
         (c.Composed([]), TypeError, "calibrators must be a list of one or more"),
-        (c.Composed([c.PlattScaling(), "isotonic"]), TypeError, "calibrators must be a list of one or more"),
+        (c.Composed([c.PlattScaling(), 3]), TypeError, "calibrators must be a calibrator"),
         (c.Composed(c.PlattScaling()), TypeError, "calibrators must be a list of one or more"),
     ],
 )

@@ -211,7 +211,7 @@ def test_without_groups_it_is_the_common_map():
 @pytest.mark.parametrize(
     ("calibrator", "by", "error", "words"),
     [
-        (c.SubgroupCalibrator("platt"), None, TypeError, "calibrator must be None or a calibrator"),
+        (c.SubgroupCalibrator(3), None, TypeError, "calibrator must be None or a calibrator"),
         (c.SubgroupCalibrator(by=True), None, TypeError, "by must be the name or the number of a column"),
         (c.SubgroupCalibrator(), [1, 2, 3], ValueError, "by must hold the subgroup of each of 50 rows"),
         (

@@ -23,7 +23,7 @@ def test_a_mixture_is_the_average(weights):
     ("calibrators", "weights", "error", "words"),
     [
         ([], None, TypeError, "calibrators must be a list"),
-        ([1], None, TypeError, "calibrators must be a list"),
+        ([1], None, TypeError, "calibrators must be a calibrator"),
         ([c.Identity()], [1, 2], ValueError, "weights must be 1 numbers"),
         ([c.Identity()], 1.0, ValueError, "weights must be 1 numbers"),
         ([c.Identity()], [-1.0], ValueError, "weights must be"),

@@ -531,7 +531,7 @@ def test_one_against_the_rest_where_all_say_never():
         (c.DirichletCalibration(intercept_strength=-1), "intercept_strength must be"),
         (c.OneVsRest(c.TemperatureScaling()), "must be a binary calibrator"),
         (c.OneVsRest(c.PlattScaling(), "softmax"), "normalisation must be one of"),
-        (c.LabelSmoothing("platt"), "must be a calibrator"),
+        (c.LabelSmoothing(3), "must be a calibrator"),
         (c.LabelSmoothing(c.PlattScaling(), 1.0), "amount must be"),
     ],
     ids=lambda v: repr(v)[:40],

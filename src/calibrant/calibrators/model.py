@@ -15,10 +15,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
-from ..data.checks import check_bool, check_choice
+from ..data.checks import check_bool, check_choice, check_type
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import Calibrator, average, calibrator_of, check_calibrator, check_parameters, parameter
+from .base import Calibrator, average, calibrator_of, check_parameters, parameter
 from .combined import Mixture
 from .inputs import read_sample, read_scores
 from .multiclass import for_classes
@@ -27,7 +27,7 @@ from .select import AutoCalibrator
 
 def _check_calibrator(name: str, value: Any) -> None:
     if not (isinstance(value, str) and value == "auto"):
-        check_calibrator(name, value)
+        check_type(name, calibrator_of(value, 2), Calibrator, "'auto', a calibrator such as PlattScaling() or its name")
 
 
 def _check_cv(name: str, value: Any) -> None:
