@@ -38,6 +38,18 @@ INSTEAD = {
     r"\bclass(es)? that came\b": "observed class",
     r"\bthe winner('s)?\b": "predicted class",
 }
+#: Rooms whose sentences are free of the constructions below, and these with the plain form.
+PLAIN_ROOMS = ("data", "measure", "estimators", "significance", "scores", "sums", "notions.py", "datasets.py")
+PLAINLY = {
+    r"\b(drawn|fitted|found) anew\b": "resampled, refitted, found again",
+    r"\bcolumns? a class\b|\b(value|one) a (row|column)\b|\bnumber a (bin|node)\b": "per class, per row",
+    r"\bis no (JSON|array|size|sum|label|regular)\b|\bno whole numbers\b": "is not a",
+    r"\bhang(s)? together\b": "correlated",
+    r"\bholds? the truth\b": "covers the true value",
+    r"\bis no matter\b": "does not matter",
+    r"\blooks? at rows one by one\b": "needs single rows",
+    r"\bassumed away\b": "excluded",
+}
 #: Where such a word is none of ours. Names are a contract: a parameter, columns.
 FINE = (
     r"power law",
@@ -111,6 +123,19 @@ def test_source_says_it_in_the_fields_words():
     assert len(SOURCE) > 200
     assert [found for path in SOURCE for found in in_code(path)] == []
     assert [found for path in TEMPLATES for found in in_text(path)] == []
+
+
+def test_rooms_say_it_plainly():
+    files = [path for path in SOURCE if path.relative_to(ROOT / "src/calibrant").parts[0] in PLAIN_ROOMS]
+    assert len(files) > 80
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {hit[0]!r}: say {say}"
+        for path in files
+        for line, text in prose(path.read_text(encoding="utf-8"))
+        for odd, say in PLAINLY.items()
+        for hit in re.finditer(odd, text)
+    ]
+    assert found == []
 
 
 def test_pages_say_it_in_the_fields_words():

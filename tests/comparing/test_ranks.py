@@ -178,7 +178,7 @@ def test_text_and_frame():
         ({"a": [1, 2], "b": [1]}, {}, ValueError, "same number of scores for every model"),
         ([[1, 2], [2, 1]], {"level": 1}, ValueError, "level must lie strictly between 0 and 1; got 1"),
         ([[1, 2], [2, 1]], {"models": ["a"]}, ValueError, "models must be 2 names"),
-        ([[1, 2], [2, 1]], {"models": 5}, TypeError, "models must be 2 names, one a column of scores; got 5"),
+        ([[1, 2], [2, 1]], {"models": 5}, TypeError, "models must be 2 names, one per column of scores; got 5"),
         ([[1, 2], [2, 1]], {"models": ["a", "a"]}, ValueError, "names of models must differ"),
         ([[1, 2], [2, 1]], {"lower_is_better": 1}, TypeError, "lower_is_better must be True or False"),
         (pd.DataFrame({"set": ["x", "y"], "a": [1, 2], "b": [2, 1]}), {}, TypeError, "column 'set' is not"),

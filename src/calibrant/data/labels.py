@@ -220,7 +220,7 @@ def _check_pos_label(pos_label: Any) -> Any:
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
-    """Judge the ``labels`` argument: one distinct label a column."""
+    """Judge the ``labels`` argument: one distinct label per column."""
     if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
         raise TypeError(f"labels must be a sequence of {k} labels; got {labels!r}")
     if isinstance(labels, (AbstractSet, Mapping)):

@@ -45,7 +45,7 @@ class TiedScores:
         if weights is not None and not weights.all():
             used = weights > 0
             scores, outcomes, weights = scores[used], outcomes[used], weights[used]
-        order = np.argsort(scores)  # in which order equal scores come is no matter: they are summed
+        order = np.argsort(scores)  # the order of equal scores does not matter: they are summed
         s, o = scores[order].astype(np.float64), outcomes[order].astype(np.float64)
         start = np.flatnonzero(np.concatenate([[s.size > 0], s[1:] != s[:-1]]))
         if not start.size:

@@ -209,10 +209,10 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
         raise ValueError(f"scores must be finite: row {row}, column {column} is {table[row, column]}")
     if models is not None:
         if isinstance(models, str) or not isinstance(models, Iterable):
-            raise TypeError(f"models must be {k} names, one a column of scores; got {models!r}")
+            raise TypeError(f"models must be {k} names, one per column of scores; got {models!r}")
         models = list(models)
         if len(models) != k:
-            raise ValueError(f"models must be {k} names, one a column of scores; got {models!r}")
+            raise ValueError(f"models must be {k} names, one per column of scores; got {models!r}")
         columns = models
     named = tuple(f"model {j + 1}" for j in range(k)) if columns is None else tuple(map(str, columns))
     if len(set(named)) < k:

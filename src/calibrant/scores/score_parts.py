@@ -177,7 +177,7 @@ class ScoredRows:
             return float(share @ realised(self.rule, p[used], codes))
 
         total, refinement = mean(self.stated), mean(observed)
-        # A bin is judged by the mean of its scores: how they differ within it is no matter of calibration.
+        # A bin is judged by the mean of its scores: their differences within it are not miscalibration.
         binned = total if within is None else mean(within)
         return {
             "total": total,
@@ -228,7 +228,7 @@ class ScoredRows:
     def calibrations_of_calibrated(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """The calibration that these scores would show if they were true: labels are drawn from them.
 
-        Those of a group hang together as the residuals do: by normal latents of one correlation, the largest of any
+        Labels of a group are correlated as the residuals are: by normal latents of one correlation, the largest of any
         class against the rest; what a latent makes of several classes depends on their order, which is drawn too.
         """
         from scipy.special import ndtr

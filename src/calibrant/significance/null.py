@@ -113,7 +113,7 @@ def scale_of(happened: AnyArray, stated: AnyArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class GroupSigns(Null):
-    r"""Signs of the residuals of whole groups, whatever hangs together within one.
+    r"""Signs of the residuals of whole groups, however rows depend on each other within one.
 
     Given the scores a calibrated model's residuals have mean 0 in every group, and groups are independent. So signs
     ``ξ_g = ±1`` are drawn, one per group (all ``2^G`` are listed for G ≤ 12), and residuals are ``c ξ_g r_i`` with
