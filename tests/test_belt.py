@@ -459,7 +459,7 @@ def test_text_and_json():
     assert held["belts"][1]["level"] == 0.95
     assert held["belts"][0]["lower"] == belt.lower[0].tolist()
     assert held["degree"] == 1
-    assert cal.significance.calibration_belt(*sample(60, 4, 1.0, 0.0)).where(0.95) == "holds the diagonal"
+    assert cal.significance.calibration_belt(*sample(60, 4, 1.0, 0.0)).where(0.95) == "covers the diagonal"
     assert len(belt.scores) in (11, 12)
     assert (np.diff(belt.scores) >= 0).all()
 

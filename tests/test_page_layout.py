@@ -176,3 +176,48 @@ def test_pages_stay_small():
     many = rng.dirichlet(np.full(1000, 0.05), 20_000)
     drawn = np.minimum((rng.random((20_000, 1)) > np.cumsum(many, axis=1)).sum(axis=1), 999)
     assert len(cal.report(drawn, many, labels=range(1000)).to_html()) <= 1_500_000
+
+
+def embedded(**options):
+    y, q = sample(2, 700)
+    return cal.ReliabilityDisplay.from_predictions(y, q[:, 1], **options).to_html()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        two_classes,
+        thirty_classes,
+        comparison,
+        embedded,
+        lambda: embedded(band="consistency"),
+        lambda: embedded(band="simultaneous", bins=None),
+        lambda: embedded(curve="isotonic"),
+        lambda: cal.reliability_curve(*sample(3, 700), level=0.9).plot().to_html(),
+        lambda: cal.report(*sample(3, 700)).plot().to_html(),
+    ],
+)
+def test_every_choice_of_every_menu_draws(make, tmp_path):
+    page = tmp_path / "page.html"
+    script = f"<script>{(Path(__file__).parent / 'menu_probe.js').read_text(encoding='utf-8')}</script>"
+    text = make()
+    page.write_text(text.replace("</body>", f"{script}</body>") if "</body>" in text else text + script)
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=8000", "--dump-dom")
+    done = subprocess.run(
+        [str(CHROMIUM), *flags, f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    told = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL).group(1)))
+    assert told["wrong"] == []
+    assert told["n"] >= 2 * len(told["bands"]) >= 2
+    assert told["saved"].startswith("data:image/svg+xml;charset=utf-8,<svg ")
+
+
+def test_a_page_says_when_and_by_what_it_was_made_and_of_a_phone_nothing_about_a_mouse():
+    for page in (two_classes(), models(), comparison()):
+        assert re.search(r"<footer[^>]*>\d{4}-\d\d-\d\d \d\d:\d\d .*, calibrant " + re.escape(cal.__version__), page)
+        assert not re.search(r"[Hh]over over", page)
+        assert 'class="save"' in page
+    assert re.search(r'class="picture"><svg', models())

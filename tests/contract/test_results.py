@@ -4,6 +4,7 @@ import importlib
 import json
 import pkgutil
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,19 @@ from calibrant.calibrators import (
     select_calibrator,
 )
 from calibrant.data import notebook
-from calibrant.data.result import WIDEST, Paged, Picture, Printable, Result, Table, Tabular, short
+from calibrant.data.result import (
+    WIDEST,
+    Curve,
+    Drawn,
+    Measured,
+    Paged,
+    Picture,
+    Printable,
+    Result,
+    Table,
+    Tabular,
+    short,
+)
 
 N = 400
 HOSTILE = "<script>alert(1)</script>"
@@ -113,6 +126,9 @@ def test_every_result_of_the_package_is_in_the_table():
         Result,
         Table,
         Picture,
+        Curve,
+        Drawn,
+        Measured,
         Paged,
     }
     assert {c.__name__ for c in concrete} == {type(r).__name__ for r in RESULTS.values()}
@@ -128,6 +144,34 @@ def test_repr_is_one_short_line(result):
 def test_str_is_text(result):
     assert len(str(result)) > 10
     assert str(result) != repr(result)
+
+
+#: Titles of reports come first; these two are read within sentences of others.
+TITLED, WITHIN = ("Report", "CalibratorComparison"), ("Estimate", "MeanCost")
+
+
+def test_a_sentence_comes_first_then_a_picture_then_numbers(result):
+    name, said, html = type(result).__name__, result.summary, result._repr_html_()
+    assert re.fullmatch(r"\S.*[.!]", said, re.DOTALL)
+    if name not in (*TITLED, *WITHIN):
+        assert str(result).startswith(said)
+    assert hasattr(result, "plot") or name == "CalibratorComparison" or result._unpictured
+    if name == "Report":
+        said = said.replace(" %", "\u00a0%")
+    at = html.index(escape(said))
+    drawn = html.find("<svg", at)
+    if not hasattr(result, "plot") and name != "CalibratorComparison":
+        assert result._unpictured[-1] == "."
+        drawn = html.index(escape(result._unpictured), at)
+    elif drawn < 0:
+        drawn = html.index("No picture: ", at)
+    assert drawn > at
+    if name not in ("Report", *WITHIN):
+        assert html.find("<table", at) in (-1, html.find("<table", drawn))
+    numbers = re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", html, flags=re.DOTALL)
+    for text in (numbers, str(result)):
+        assert not re.search(r"\d[.\d]*e[+-]\d", text.replace("1e-6", ""))
+        assert "<td></td>" not in text
 
 
 class Elements(HTMLParser):
@@ -277,7 +321,7 @@ def test_a_table_has_rows_of_named_columns(result):
 
 
 def test_a_picture_draws_itself(result):
-    if not isinstance(result, (Picture, cal.Accumulator)):
+    if not isinstance(result, (Drawn, cal.Accumulator)):
         assert not hasattr(result, "plot")
         return
     if result is RESULTS["estimate of classes"]:

@@ -56,6 +56,8 @@ class Selection(Table):
         Cross-validated loss of the whole procedure, choice included, as expected on new rows. NaN unless ``nested``.
     """
 
+    _unpictured: ClassVar[str] = "No picture: the calibrator chosen shows its map."
+
     name: str
     calibrator: Calibrator
     table: list[dict[str, Any]]
@@ -63,30 +65,27 @@ class Selection(Table):
     rule: str
     nested_loss: float
 
-    def __str__(self) -> str:
-        return _table_text(self.summary, self.table)
-
     @property
     def summary(self) -> str:
         """What was chosen and why, in a sentence."""
         return choice_sentence(self.name, self.table, self.goal, self.rule)
 
-    def _lead(self) -> str:
-        return self.summary
+    def _text(self) -> str:
+        return _table_text(self.table)
 
     def _columns(self) -> dict[str, Any]:
         return {name: [row[name] for row in self.table] for name in self.table[0]}
 
 
-def _table_text(sentence: str, table: list[dict[str, Any]]) -> str:
-    """What was chosen, and candidates in lines."""
+def _table_text(table: list[dict[str, Any]]) -> str:
+    """Candidates in lines."""
     width = max(len(row["name"]) for row in table)
     lines = [
         f"  {row['name']:<{width}}  loss {row['loss']:.4f}  +{row['difference']:.4f} (se {row['se']:.4f})"
         f"  accuracy {row['accuracy']:.4f}{_remarks(row)}"
         for row in table
     ]
-    return "\n".join([sentence, *lines])
+    return "\n".join(lines)
 
 
 def _remarks(row: Mapping[str, Any]) -> str:
@@ -329,7 +328,7 @@ class AutoCalibrator(Calibrator):
         return one_line("AutoCalibrator", about.items())
 
     def __str__(self) -> str:
-        return _table_text(self._summary(), self.table_) if hasattr(self, "chosen_") else repr(self)
+        return f"{self._summary()}\n{_table_text(self.table_)}" if hasattr(self, "chosen_") else repr(self)
 
     def _summary(self) -> str:
         return choice_sentence(self.chosen_, self.table_, self.goal, self.rule)

@@ -84,6 +84,14 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
     return of(rows[:_SEEN]) + more
 
 
+def plain_table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Columns as text."""
+    told = {name.replace("_", " "): cells(name, list(values)) for name, values in columns.items()}
+    wide = [max(len(name), *map(len, column), 0) for name, column in told.items()]
+    rows = [list(told), *zip(*told.values(), strict=True)]
+    return "\n".join("  ".join(f"{v:>{w}}" for v, w in zip(row, wide, strict=True)) for row in rows)
+
+
 def strips(
     values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], ideals: Sequence[Any] | None = None
 ) -> list[str]:
@@ -185,9 +193,21 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
             if len(values) > 1 and not any(column.endswith(_DRAWN) for column in out):  # one picture a table
                 out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends], columns.get("ideal"))
         elif name not in out:
-            out[name] = [escape(pvalue_text(v) if name in _PVALUES else _cell(v)) for v in values]
+            out[name] = [escape(cell) for cell in cells(name, values)]
         before = name
-    return {name: cells for name, cells in out.items() if any(cells)}
+    return {name: column for name, column in out.items() if {*column} - {"", "–"}}
+
+
+def cells(name: str, values: Sequence[Any]) -> list[str]:
+    """A column as text: its numbers have decimals for three digits of the middle one; p-values have three."""
+    if name.split(" ")[0] in _PVALUES or name.startswith("pvalue"):
+        return [pvalue_text(float(v)) if isinstance(v, (float, np.floating)) else _cell(v) for v in values]
+    numbers = [abs(float(v)) for v in values if isinstance(v, (float, np.floating)) and 0 < abs(float(v)) < np.inf]
+    decimals = int(np.clip(2 - np.floor(np.log10(np.median(numbers) if numbers else 1.0)), 0, 6))
+    return [
+        f"{v:.{decimals}f}".replace("-", "−") if isinstance(v, (float, np.floating)) and np.isfinite(v) else _cell(v)
+        for v in values
+    ]
 
 
 def _with_digits(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[str], list[str]]:
@@ -195,20 +215,20 @@ def _with_digits(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[
     below = any(v < 0 for v in (*values, *lows) if not _nothing(v))
     write, to = (signed, "to") if below else (known, "–")
 
-    def cells(value: Any, low: Any, high: Any) -> tuple[str, str]:
+    def row(value: Any, low: Any, high: Any) -> tuple[str, str]:
         if _nothing(value) or _nothing(low) or _nothing(high):
-            return _cell(value), ""
+            return _cell(value), "–"
         spread = half_width(low, high)
         texts = [write(float(v), spread).replace("-", "−") for v in (value, low, high)]
         return escape(texts[0]), escape(f"{texts[1]} {to} {texts[2]}")
 
-    pairs = [cells(*row) for row in zip(values, lows, highs, strict=True)]
+    pairs = [row(*told) for told in zip(values, lows, highs, strict=True)]
     return [one for one, _ in pairs], [interval for _, interval in pairs]
 
 
 def _ends(low: Any, high: Any) -> str:
     """An interval that stands alone."""
-    return "" if _nothing(low) and _nothing(high) else f"{_cell(low)} – {_cell(high)}"
+    return "–" if _nothing(low) and _nothing(high) else f"{_cell(low)} – {_cell(high)}"
 
 
 def _nothing(value: Any) -> bool:
@@ -218,7 +238,7 @@ def _nothing(value: Any) -> bool:
 def _cell(value: Any) -> str:
     """A number with four digits, or text."""
     if _nothing(value):
-        return ""
+        return "–"
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else ""
     if isinstance(value, (int, np.integer)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class Predictions(Printable):
         "pandas", "polars" or "pyarrow" where scores or labels came in one: what ``to_frame()`` of results gives.
     """
 
+    _unpictured: ClassVar[str] = "No picture: calibrant.report() draws one."
+
     probs: FloatArray
     codes: IntArray
     weights: FloatArray | None
@@ -73,6 +75,11 @@ class Predictions(Printable):
     logs: FloatArray | None = None
     groups: IntArray | None = None
     library: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """Rows and classes."""
+        return f"{self.n_samples:,} predictions of {len(self.classes):,} classes; calibrant.report() judges them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 import numpy as np
@@ -25,6 +26,13 @@ def signed(value: float, spread: float) -> str:
     """A difference with as many decimals as its spread allows, and its sign unless it is 0 as printed."""
     text = f"{value:+.{places(spread)}f}"
     return text[1:] if value == value and float(text) == 0 else text
+
+
+def with_ends(value: float, ends: tuple[float, float], write: Callable[[float, float], str] = known) -> str:
+    """``0.084 (0.056 to 0.136)``: a number and its interval, with the digits that the interval allows."""
+    spread = half_width(*ends)
+    number, low, high = (write(v, spread) for v in (value, *ends))
+    return number if spread != spread else f"{number} ({low} to {high})"
 
 
 def half_width(low: float, high: float) -> float:

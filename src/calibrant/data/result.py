@@ -6,12 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from . import notebook, rooms_below
 from .libraries import to_frame
+from .printing import printable_lines
 from .types import Interval
 from .writing import write_page
 
@@ -24,7 +25,19 @@ _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
 class Printable:
-    """What shows itself: ``repr`` is one line of at most 200 characters, ``str`` readable text, and so is its HTML."""
+    """What shows itself: ``repr`` is one line of at most 200 characters; text and HTML begin with what was found.
+
+    A subclass says that in a sentence, and has ``plot()`` or says why there is no picture; the order is given once.
+    """
+
+    #: Why there is no picture.
+    _unpictured: ClassVar[str] = ""
+
+    if TYPE_CHECKING:  # a property, or a field
+
+        @property
+        def summary(self) -> str:
+            """What was found, in one or two sentences."""
 
     @abstractmethod
     def _shown(self) -> Iterable[tuple[str, Any]]:
@@ -34,23 +47,27 @@ class Printable:
         return one_line(type(self).__name__, self._shown())
 
     def __str__(self) -> str:
+        return "\n".join(filter(None, [printable_lines(self.summary), self._text()]))
+
+    def _text(self) -> str:
+        """Numbers, as text."""
         return "\n".join(f"{name}: {short(value, _LONGEST_LINE)}" for name, value in self._shown())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what it is for, without scripts; nothing around it changes."""
-        return notebook.fragment(notebook.paragraph(self._lead()), self._figure_html(), self._words_html())
-
-    def _lead(self) -> str:
-        """A sentence above everything; none by default."""
-        return ""
+        return notebook.fragment(notebook.paragraph(self.summary), self._figure_html(), self._words_html())
 
     def _figure_html(self) -> str:
-        """A small drawing, as SVG; none by default."""
-        return ""
+        """What ``plot()`` draws, as SVG; or why there is nothing."""
+        plot = getattr(self, "plot", None)
+        try:
+            return notebook.note(self._unpictured) if plot is None else str(plot().to_svg())
+        except (ValueError, ImportError) as error:
+            return notebook.note(f"No picture: {error}.")
 
     def _words_html(self) -> str:
-        """Words and numbers, as HTML."""
-        return notebook.preformatted(str(self))
+        """Numbers, as HTML."""
+        return notebook.preformatted(self._text())
 
 
 class Result(Printable):
@@ -104,6 +121,9 @@ class Table(Tabular, Result):
     #: Columns that a notebook leaves to :meth:`to_frame`.
     _unseen: ClassVar[tuple[str, ...]] = ()
 
+    #: Why some cells have no number.
+    _blank: ClassVar[str] = ""
+
     def _marked(self) -> Sequence[bool]:
         """Which rows a notebook marks; none by default."""
         return ()
@@ -113,7 +133,9 @@ class Table(Tabular, Result):
         return {name: values for name, values in self._columns().items() if name not in self._unseen}
 
     def _words_html(self) -> str:
-        return notebook.table(self._seen(), self._marked()) + notebook.folded("as text", super()._words_html())
+        rows = notebook.table(self._seen(), self._marked())
+        why = notebook.note(f"–: {self._blank}" if self._blank and ">–<" in rows else "")
+        return rows + why + notebook.folded("as text", super()._words_html())
 
 
 class Section(NamedTuple):
@@ -170,25 +192,17 @@ class Paged(WithPage, Table):
     #: Above the page.
     title: ClassVar[str]
 
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """What was found, in one or two sentences."""
-
     @abstractmethod
     def _sections(self) -> list[Section]:
         """Tables of the page, the most telling first."""
 
-    def _lead(self) -> str:
-        return self.summary
-
     def _words_html(self, level: int = 4) -> str:
-        text = notebook.folded("as text", notebook.preformatted(str(self)))
+        text = notebook.folded("as text", notebook.preformatted(self._text()))
         return "".join(section.html(level) for section in self._sections()) + text
 
 
-class Picture(Result):
-    """A result that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
+class Drawn(Printable):
+    """What can be drawn, by the display of :mod:`calibrant.plot` that it names."""
 
     display: ClassVar[str]
 
@@ -198,6 +212,52 @@ class Picture(Result):
         The options are those of the display's ``plot``.
         """
         return rooms_below.display(self.display).from_result(self, ax, **options)
+
+
+class Picture(Drawn, Result):
+    """A result that can be drawn."""
+
+
+class Measure(NamedTuple):
+    """A number with its interval (NaN where there is none), and what it ideally is."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    ideal: float | None = None
+
+
+class Measured(Picture):
+    """A result of several numbers, drawn side by side."""
+
+    display: ClassVar[str] = "IntervalDisplay"
+    #: Whether all are of one unit, so that they share an axis.
+    one_unit: ClassVar[bool] = True
+
+    @abstractmethod
+    def measured(self) -> list[Measure]:
+        """Numbers that are drawn, in order."""
+
+
+class Curve(Picture, Table):
+    """A picture with a row per point, of which text and HTML show some."""
+
+    _at_most: ClassVar[int] = 11
+
+    def _seen(self) -> Mapping[str, Sequence[Any]]:
+        columns = {name: np.asarray(values) for name, values in super()._seen().items()}
+        n = min(map(len, columns.values()))
+        some = np.unique(np.linspace(0, n - 1, self._at_most).round().astype(int))
+        return {name: values[some].tolist() for name, values in columns.items()}
+
+    def _text(self) -> str:
+        return notebook.plain_table(self._seen())
+
+    def _words_html(self) -> str:
+        n = max(map(len, self._columns().values()))
+        few = f"{self._at_most} of {n:,} points; to_frame() has all." if n > self._at_most else ""
+        text = notebook.folded("as text", notebook.preformatted(self._text()))
+        return notebook.table(self._seen(), self._marked()) + notebook.note(few) + text
 
 
 def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
@@ -222,11 +282,11 @@ def short(value: Any, longest: int = _LONGEST_PART) -> str:
         else value
     )
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return _number(value)
     if isinstance(value, Interval):
-        return f"({value.low:.4g}, {value.high:.4g})"
+        return f"({_number(value.low)}, {_number(value.high)})"
     if isinstance(value, Result):
-        return f"{float(value):.4g}" if hasattr(value, "__float__") else type(value).__name__
+        return _number(float(value)) if hasattr(value, "__float__") else type(value).__name__
     if isinstance(value, (tuple, list)) and len(value) <= _FEW and not any(isinstance(v, Result) for v in value):
         text = f"({', '.join(map(short, value))})"
         if len(text) <= longest:
@@ -235,6 +295,15 @@ def short(value: Any, longest: int = _LONGEST_PART) -> str:
         return f"<{'array' if isinstance(value, np.ndarray) else type(value).__name__} of {len(value)}>"
     text = repr(value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _number(value: float) -> str:
+    """Four digits, without a power of ten."""
+    if 1e4 <= abs(value) < 1e12:
+        return f"{value:,.0f}"
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.6f}" if abs(value) >= 1e-6 else "<0.000001" if value > 0 else ">-0.000001"
+    return f"{value:.4g}"
 
 
 def plain(value: Any) -> Any:

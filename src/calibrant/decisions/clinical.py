@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_level, check_random_state, check_resamples
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Picture, Result, Table
+from ..data.result import Curve, Measure, Measured, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances
@@ -23,18 +23,19 @@ from ..measure.posterior import credible
 from ..measure.question import Question
 from ..measure.reliability import reliability_curve
 from ..notions import ClassSpecific, only_problem
-from ..scores.murphy import BinaryRows, check_thresholds
+from ..scores.murphy import BinaryRows, better_at, check_thresholds
 from ..sums.logistic_fit import expit, logits_of
 
 #: Draws for every resample, as of every posterior.
 _POSTERIOR = 5
+_WORTH = "Acting on the probabilities is worth more than acting always or never"
 #: A standard error of log odds above this is that of an estimate that does not end.
 ENDLESS = 1e3
 _NONE = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, repr=False)
-class CalibrationMeasures(Result):
+class CalibrationMeasures(Measured, Table):
     """Calibration measures of binary predictions, as clinical papers report them.
 
     Attributes
@@ -77,7 +78,39 @@ class CalibrationMeasures(Result):
     intervals: Mapping[str, Interval]
     standard_errors: Mapping[str, float]
 
-    def __str__(self) -> str:
+    one_unit: ClassVar[bool] = False
+    _blank: ClassVar[str] = "no interval without a level, and none of Emax, the largest gap"
+
+    def measured(self) -> list[Measure]:
+        """All measures; O:E and slope are ideally 1, the others 0."""
+        return [
+            Measure(words, getattr(self, name), self.intervals.get(name, _NONE), IDEALS.get(name, 0.0))
+            for name, words in MEASURES.items()
+        ]
+
+    def _columns(self) -> dict[str, Any]:
+        found = self.measured()
+        return {
+            "measure": list(MEASURES),
+            "value": [one.value for one in found],
+            "low": [one.interval[0] for one in found],
+            "high": [one.interval[1] for one in found],
+            "ideal": [one.ideal for one in found],
+        }
+
+    @property
+    def summary(self) -> str:
+        """Outcomes on the whole, and the slope."""
+        slope = "too extreme" if self.slope < 1 else "not extreme enough"
+        held = self.intervals.get("slope")
+        if held is None or held.low <= 1 <= held.high:
+            slope = "neither too extreme nor too moderate, as far as these rows can tell"
+        return (
+            f"Outcomes are {self.observed_expected:.3g} times as frequent as stated, and the probabilities are {slope} "
+            f"(slope {self.slope:.3g})."
+        )
+
+    def _text(self) -> str:
         of = "" if self.level is None else f", {100 * self.level:g} % intervals"
         lines = [f"Calibration measures of {self.n_samples:,} rows{of}"]
         for name, words in MEASURES.items():
@@ -313,7 +346,7 @@ def _scaled(problem: Problem, weights: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionCurve(Picture, Table):
+class DecisionCurve(Curve):
     """Net benefit at each decision threshold.
 
     Attributes
@@ -335,6 +368,11 @@ class DecisionCurve(Picture, Table):
     treat_all: FloatArray
     label: Label
     n_samples: int
+
+    @property
+    def summary(self) -> str:
+        """Thresholds at which the probabilities are worth acting upon."""
+        return better_at(self.thresholds, self.net_benefit > np.maximum(self.treat_all, 0.0), _WORTH)
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "net_benefit": self.net_benefit, "treat_all": self.treat_all}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
@@ -33,6 +32,8 @@ _NODES = 501
 class MeanCost(Result):
     """A mean over rows, its standard error and interval, and the ``total`` of all rows."""
 
+    _unpictured: ClassVar[str] = "No picture: the mean cost is one number; plot() of the whole result has its curve."
+
     value: float
     se: float
     interval: Interval
@@ -40,6 +41,11 @@ class MeanCost(Result):
 
     def __float__(self) -> float:
         return self.value
+
+    @property
+    def summary(self) -> str:
+        """The mean with its interval."""
+        return f"The mean cost per row is {self}."
 
     def __str__(self) -> str:
         return f"{self.value:.4g} ({self.interval.low:.4g} to {self.interval.high:.4g})"
@@ -133,20 +139,15 @@ class ExpectedCost(Picture):
             found.append(f"{_beside(self.excess, of_this=True)} after recalibration")
         return ", ".join(found) + "."
 
-    def _lead(self) -> str:
-        return self.summary
-
     def _cost(self, cost: MeanCost) -> str:
         return known(cost.value, half_width(*self.realised.interval))
 
     def _total(self, cost: MeanCost) -> str:
         return f"{cost.total:,.4g}" if abs(cost.total) < 1000 else f"{cost.total:,.0f}"
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         rows = f"{self.n_samples:,} rows" + ("" if self.n_groups is None else f" in {self.n_groups:,} groups")
         lines = [
-            *textwrap.wrap(self.summary, 98),
-            "",
             f"{rows:<46}{'per row':>9}{f'{100 * self.level:g} % interval':>22}{'total':>12}",
         ]
         others: list[tuple[str, MeanCost | None]] = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ..data.checks import check_level, check_random_state, check_resamples, check_type
+from ..data.printing import equals, with_ends
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Result
@@ -66,6 +67,8 @@ class DecisionCalibrationError(Result):
     n_samples : int
     """
 
+    _unpictured: ClassVar[str] = "No picture: the error at thresholds is that of the reliability diagram between them."
+
     error: float
     error_interval: Interval
     regret: float
@@ -77,7 +80,15 @@ class DecisionCalibrationError(Result):
     label: Label
     n_samples: int
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The error where decisions are made."""
+        if self.error != self.error:
+            return "No score lies where decisions are made."
+        error = with_ends(self.error, self.error_interval)
+        return f"Where decisions are made, the calibration error is {error}, p {equals(self.pvalue)}."
+
+    def _text(self) -> str:
         if self.thresholds is None:
             where = "weighted by thresholds"
         else:

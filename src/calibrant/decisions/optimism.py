@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_int, check_level, check_random_state, check_resamples
 from ..data.libraries import library_of
 from ..data.progress import counted, working
-from ..data.result import Table, with_library
+from ..data.result import Measure, Measured, Table, with_library
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
@@ -22,7 +22,7 @@ _TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimismCorrected(Table):
+class OptimismCorrected(Measured, Table):
     """Calibration measures of a model, estimated on its training rows and corrected for optimism.
 
     Attributes
@@ -53,6 +53,17 @@ class OptimismCorrected(Table):
     label: Label
     warnings: tuple[str, ...] = ()
 
+    one_unit: ClassVar[bool] = False
+    _blank: ClassVar[str] = "the bootstrap corrects distances, but gives no interval of them"
+
+    def measured(self) -> list[Measure]:
+        """Corrected measures; O:E and slope are ideally 1, the others 0."""
+        nothing = (float("nan"), float("nan"))
+        return [
+            Measure(words, self.corrected[name], self.intervals.get(name, nothing), IDEALS.get(name, 0.0))
+            for name, words in MEASURES.items()
+        ]
+
     def _columns(self) -> dict[str, Any]:
         none = Interval(float("nan"), float("nan"))
         held = [self.intervals.get(name, none) for name in self.apparent]
@@ -68,7 +79,15 @@ class OptimismCorrected(Table):
     def _seen(self) -> Mapping[str, Sequence[Any]]:
         return {**self._columns(), "ideal": [IDEALS.get(name, 0.0) for name in self.apparent]}
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The slope on new rows, and on those of the fit."""
+        return (
+            f"On new rows a calibration slope of {self.corrected['slope']:.3g} is to be expected, not "
+            f"{self.apparent['slope']:.3g} as on the rows of the fit."
+        )
+
+    def _text(self) -> str:
         lines = [
             f"Calibration measures corrected for optimism, {self.n_samples:,} rows, {self.n_resamples} resamples, "
             f"{100 * self.level:g} % intervals",

@@ -12,7 +12,7 @@ from ..data.checks import check_level
 from ..data.convert import to_array
 from ..data.predictions import Predictions
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Picture, Table
+from ..data.result import Curve
 from ..data.types import AnyArray, FloatArray, Interval
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -22,7 +22,7 @@ _ROUNDING, _FAR = 1e-12, 100.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskCoverage(Picture, Table):
+class RiskCoverage(Curve):
     """Risk and coverage when only the most confident rows are accepted, and the areas below the curves.
 
     Attributes
@@ -75,7 +75,16 @@ class RiskCoverage(Picture, Table):
             "generalised_risk": self.generalised_risk,
         }
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Error rates of the confident half, and of all rows."""
+        half = float(self.risk[np.argmin(np.abs(self.coverage - 0.5))])
+        return (
+            f"The more confident half of {self.n_samples:,} rows has an error rate of {100 * half:.1f} %, "
+            f"all of them {100 * self.error_rate:.1f} %."
+        )
+
+    def _text(self) -> str:
         lines = [f"Risk and coverage of {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
         for name, words in _WORDS.items():
             low, high = self.intervals[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     without a valid row are left out. Missing values form their own subgroup, None.
     """
 
+    _unpictured: ClassVar[str] = "No picture: subgroups().plot() draws one."
+
     def __init__(self, columns: Sequence[SubgroupsOfSums], several: bool, dropped: int, library: str | None) -> None:
         self._columns, self._several, self._library = tuple(columns), several, library
         #: Rows that were left out as bad, those of subgroups without another row too.
@@ -51,6 +53,11 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def summary(self) -> str:
+        """Rows and subgroups."""
+        return f"Sums of {self.n_samples:,} rows in {len(self):,} subgroups; subgroups() compares them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         columns = tuple(column.name for column in self._columns)

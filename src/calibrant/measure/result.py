@@ -97,9 +97,6 @@ class ReliabilityCurve(Picture, Table):
         line = self.corners() if dots is None else (np.empty(0), np.empty(0))
         return notebook.drawing(line, band, dots)
 
-    def _lead(self) -> str:
-        return str(self).splitlines()[0]
-
     def _words_html(self) -> str:
         return notebook.folded("table", super()._words_html())
 
@@ -140,7 +137,20 @@ class ReliabilityCurve(Picture, Table):
             np.append(upper, self.upper[-1]),
         )
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Where outcomes are more or less frequent than stated."""
+        what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
+        rows = f"({self.n_samples:,} rows)"
+        gaps = np.where(self.count > 0, np.abs(self.lce), -1.0)
+        worst = int(np.argmax(gaps)) if gaps.size else 0
+        if not gaps.size or not gaps[worst] >= 0:
+            return f"No frequency of {what} could be estimated {rows}."
+        way = "more" if self.lce[worst] > 0 else "less"
+        said = f"{what[0].upper()}{what[1:]} is observed {way} often than stated by {gaps[worst]:.3f} at a score of "
+        return f"{said}{self.scores[worst]:.3f}, the largest gap of the curve {rows}."
+
+    def _text(self) -> str:
         what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
         head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.estimator}"
         ends = self.scores if self.edges is None else self.edges
@@ -254,9 +264,11 @@ class Estimate(Picture, Table):
     def _figure_html(self) -> str:
         return "" if self.curve is None else self.curve._figure_html()
 
-    def _lead(self) -> str:
-        what = "calibration error" if self.norm == 1 else f"calibration error, norm {self.norm:g}"
-        return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}"
+    @property
+    def summary(self) -> str:
+        """The error with its interval, and what it is of."""
+        what = "Calibration error" if self.norm == 1 else f"Calibration error, norm {self.norm:g}"
+        return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}."
 
     def _words_html(self) -> str:
         return super()._words_html() if self.per_class else ""

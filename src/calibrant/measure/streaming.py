@@ -138,6 +138,12 @@ class Accumulator(SumsOfRows, Printable):
         self.dropped, self.source = 0, ""
 
     @property
+    def summary(self) -> str:
+        """Rows and what was kept of them."""
+        n = len(self.classes or ())
+        return f"Sums of {self.n_samples:,} rows of {n:,} classes ({self.notion}); report() judges them."
+
+    @property
     def binned(self) -> Binned:
         """Bins that are kept."""
         return Binned() if self.given_bins is None else self.given_bins

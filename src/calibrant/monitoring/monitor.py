@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_bool
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.result import Printable
+from ..data.printing import equals
+from ..data.result import Drawn, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
 from ..notions import Notion
 from ..significance.evalue import SequentialBets, exp_of
 from ..significance.result import TestResult
 
+#: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
+_MOST_LOOKS = 511
 
-class CalibrationMonitor(Printable):
+
+class CalibrationMonitor(Drawn):
     """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
 
     Under calibration the probability that the e-value ever reaches 1/α is at most α, no matter when and how often you
@@ -56,6 +60,8 @@ class CalibrationMonitor(Printable):
     (True, True)
     """
 
+    display: ClassVar[str] = "MonitorDisplay"
+
     def __init__(
         self,
         *,
@@ -73,10 +79,25 @@ class CalibrationMonitor(Printable):
         self._columns = False
         self._bets = SequentialBets(notion)
         self._groups: AnyArray | None = None
+        self._history: list[tuple[int, float]] = []
+
+    @property
+    def summary(self) -> str:
+        """Whether there is evidence of miscalibration so far."""
+        found = "evidence" if self.pvalue <= 0.05 else "no evidence"
+        return (
+            f"There is {found} of miscalibration after {self.n_samples:,} rows: the e-value reached "
+            f"{short(self.e_max)} (p {equals(self.pvalue)} at any time)."
+        )
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
         return ((name, getattr(self, name)) for name in names)
+
+    @property
+    def history(self) -> tuple[tuple[int, float], ...]:
+        """Rows seen and the logarithm of the e-value after updates; of many updates, some."""
+        return tuple(self._history)
 
     @property
     def n_samples(self) -> int:
@@ -137,4 +158,7 @@ class CalibrationMonitor(Printable):
         self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._groups = seen
+        self._history.append((self.n_samples, float(self._bets.log_e)))
+        if len(self._history) > _MOST_LOOKS:  # every other one, and the last
+            self._history = self._history[1::2]
         return found

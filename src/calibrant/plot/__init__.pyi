@@ -11,6 +11,8 @@ from .line_displays import RiskCoverageDisplay as RiskCoverageDisplay
 from .map_display import CalibrationMapDisplay as CalibrationMapDisplay
 from .model_displays import CriticalDifferenceDisplay as CriticalDifferenceDisplay
 from .model_displays import ModelComparisonDisplay as ModelComparisonDisplay
+from .number_displays import IntervalDisplay as IntervalDisplay
+from .number_displays import MonitorDisplay as MonitorDisplay
 from .reliability_display import ReliabilityDisplay as ReliabilityDisplay
 from .simplex_display import SimplexDisplay as SimplexDisplay
 from .simplex_display import SimplexMapDisplay as SimplexMapDisplay

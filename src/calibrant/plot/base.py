@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
 from typing import Any, ClassVar, Self, cast
 
+import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
@@ -45,6 +48,28 @@ class Display:
             )
         drawn: Any = cls.of(result)
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
+
+    def to_svg(self) -> str:
+        """What was drawn, as a part of a page; the figure is closed.
+
+        Text stays text. What matplotlib writes for a file of its own (header, rules for a whole page, names that a
+        second picture would repeat) is left out.
+        """
+        out = io.StringIO()
+        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "calibrant"}):
+            self.figure_.savefig(
+                out,
+                format="svg",
+                bbox_inches="tight",
+                pad_inches=0.06,
+                metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+            )
+        plt.close(self.figure_)
+        svg = out.getvalue()
+        svg = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.S)
+        used = set(re.findall(r"#([\w-]+)", svg))
+        svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+        return f'<div class="picture">{svg}</div>'
 
 
 def one_axes(ax: Any, width: float, height: float) -> Any:

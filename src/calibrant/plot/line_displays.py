@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.patches import Patch
 
 from ..data.checks import check_type
+from ..data.printing import equals
 from ..decisions.clinical import decision_curve
 from ..decisions.selective import risk_coverage
 from ..scores.murphy import brier_curve, murphy_curve
@@ -405,7 +406,7 @@ class NullDistributionDisplay(Display):
         ax.set_ylim(bottom=0)
         left = r.statistic > np.mean(ax.get_xlim())
         ax.annotate(
-            f"observed: {r.statistic:.3g}\np = {r.pvalue:.3g}",
+            f"observed: {r.statistic:.3g}\np {equals(r.pvalue, r.least_pvalue)}",
             (r.statistic, 0.97),
             xycoords=ax.get_xaxis_transform(),
             xytext=(-6 if left else 6, 0),

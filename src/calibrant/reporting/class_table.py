@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..data.printing import equals, printable, with_ends
 from ..data.result import Result
 from ..data.types import FloatArray, Interval, Label
 from ..estimators.base import SCALES
@@ -53,6 +54,8 @@ class ClassRow(Result):
         Whether the class is miscalibrated: ``adjusted`` is at most ``1 - level``.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+
     label: Label
     count: float
     base_rate: float
@@ -62,6 +65,13 @@ class ClassRow(Result):
     pvalue: float = float("nan")
     adjusted: float = float("nan")
     significant: bool = False
+
+    @property
+    def summary(self) -> str:
+        """Whether the class is miscalibrated."""
+        found = "significantly" if self.significant else "not significantly"
+        error = f"ECE {with_ends(self.ece, self.interval)}, adjusted p {equals(self.adjusted)}"
+        return f"Class {printable(str(self.label))} is {found} miscalibrated: {error}."
 
     @property
     def direction(self) -> str:

@@ -6,14 +6,14 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
 from ..calibrators.choosing import SCORE_WORDS, choice_sentence, choice_words
-from ..data.printing import Audience, half_width, known, printable, signed
+from ..data.printing import Audience, half_width, known, printable, signed, with_ends
 from ..data.result import Result, Table, jsonable
 from ..data.types import Label
 from ..data.writing import write_page
@@ -156,6 +156,8 @@ class ComparedCalibrator(Result):
         The same score above the choice's, and its standard error.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (that of the comparison)."
+
     name: str
     log_loss: float
     brier: float
@@ -170,6 +172,12 @@ class ComparedCalibrator(Result):
     gain_se: float
     cost: float
     cost_se: float
+
+    @property
+    def summary(self) -> str:
+        """Its log-loss and error on rows held out."""
+        after = f"After {printable(self.name)} the log-loss on rows held out is {self.log_loss:.4f}"
+        return f"{after}, and the calibration error {with_ends(self.error.value, self.error.interval)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON; the curve is the report's."""
@@ -315,8 +323,13 @@ class CalibratorComparison(Table):
             "fit": [seconds_of(row.seconds) for row in rows],
         }
 
-    def _lead(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The verdict."""
         return self.verdict
+
+    def _figure_html(self) -> str:
+        return self.after._figure_html()
 
     def _marked(self) -> list[bool]:
         return [row.name == self.chosen for row in self.rows]

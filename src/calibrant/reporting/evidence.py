@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_fraction
-from ..data.printing import equals
+from ..data.printing import equals, with_ends
 from ..data.result import LazyMapping, Result
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators.base import ErrorDraws, Functional
@@ -80,6 +80,8 @@ class Evidence(Result):
         out; more than there are while undecided.
     """
 
+    _unpictured: ClassVar[str] = "No picture: plot() of its test shows the statistic."
+
     status: str
     matters: bool | None
     test: TestResult
@@ -87,6 +89,17 @@ class Evidence(Result):
     tolerance: float
     _least: float = field(repr=False, compare=False)
     _power: Mapping[str, tuple[float, float]] = field(repr=False, compare=False)
+
+    @property
+    def summary(self) -> str:
+        """What the test says, and whether it matters."""
+        p, least = f"(p {self.pvalue_text})", f"errors of {self.tolerance:.2g} or more"
+        if self.status == "no evidence":
+            return f"There is no evidence of miscalibration {p}, and {least} are ruled out."
+        if self.status == "undecided":
+            return f"The rows are too few to tell {p}: {least} are not ruled out."
+        how = {True: "it matters", False: "it is too small to matter", None: "it may matter"}[self.matters]
+        return f"There is evidence of miscalibration {p}, and {how}."
 
     @property
     def detectable(self) -> float:
@@ -222,6 +235,8 @@ class RepairGain(Result):
     changed_interval : Interval or None
     """
 
+    _unpictured: ClassVar[str] = "No picture: a gain is one number."
+
     log_loss: float
     log_loss_interval: Interval
     brier: float
@@ -229,6 +244,12 @@ class RepairGain(Result):
     threshold: float | None = None
     changed: float | None = None
     changed_interval: Interval | None = None
+
+    @property
+    def summary(self) -> str:
+        """What a perfect recalibration would gain."""
+        log_loss, brier = with_ends(self.log_loss, self.log_loss_interval), with_ends(self.brier, self.brier_interval)
+        return f"A perfect recalibration would lower the log-loss by {log_loss} and the Brier score by {brier}."
 
     @classmethod
     def of(

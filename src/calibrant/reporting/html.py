@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from ..data import __version__
 from ..data.notebook import drawing, strips
 from ..data.printing import pvalue_text
 from ..data.types import FloatArray, Label
@@ -122,7 +124,15 @@ def page_of_result(result: Any) -> str:
     """Page of a report, or of a result that has a summary and tables."""
     if isinstance(result, Report):
         return render(result)
-    return page_of("result.html", result, 0.0, [], type(result).__name__, inside=result._words_html(2))
+    return page_of(
+        "result.html",
+        result,
+        0.0,
+        [],
+        type(result).__name__,
+        figure=result._figure_html(),
+        inside=result._words_html(2),
+    )
 
 
 def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
@@ -132,7 +142,8 @@ def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any
     except ImportError as error:
         raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
     environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    more = {"base": "page.html", **more}
+    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, calibrant {__version__}"
+    more = {"base": "page.html", "about": made, **more}
     page: str = environment.get_template(template).render(
         r=result,
         theme=asset("theme.css"),

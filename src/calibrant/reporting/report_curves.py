@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,9 +34,16 @@ class Curves(Result):
         neither rows nor a fine histogram were kept.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+
     smooth: Mapping[str, ReliabilityCurve]
     bins: Mapping[str, ReliabilityCurve]
     isotonic: Mapping[str, ReliabilityCurve] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """What there is."""
+        return f"Reliability curves with {len(self.bins)} bands: {', '.join(self.bins)}."
 
 
 def curves_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class GroupingLoss(Result):
     n_samples, n_classes : int
     """
 
+    _unpictured: ClassVar[str] = "No picture: a grouping loss is one number."
+
     value: float
     interval: Interval
     lower: float
@@ -60,7 +62,15 @@ class GroupingLoss(Result):
     n_samples: int
     n_classes: int
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Whether features tell apart rows that were told the same."""
+        if not self.lower > 0:
+            return "The features show no grouping loss: rows with the same scores do not differ by them."
+        loss = f"the grouping loss is above {self.lower:.4f} at {100 * self.level:g} %"
+        return f"Rows with the same scores differ by the features: {loss}."
+
+    def _text(self) -> str:
         scale = f" ({brier_words(self.n_classes)})" if self.score == "brier" else ""
         low, high = self.interval
         return (

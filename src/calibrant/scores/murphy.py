@@ -11,8 +11,8 @@ import numpy as np
 
 from ..data.predictions import Predictions
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Picture, Table
-from ..data.types import FloatArray, Label
+from ..data.result import Curve
+from ..data.types import AnyArray, FloatArray, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..estimators.isotonic import RowsByScore
@@ -21,8 +21,17 @@ from ..measure.scoring_rules import matrix_of
 _THRESHOLDS = 501
 
 
+def better_at(thresholds: FloatArray, better: AnyArray, said: str) -> str:
+    """A sentence of where something is better: at no threshold, or at all or most of those from one to another."""
+    if not better.any():
+        return f"{said} at no decision threshold."
+    low, high = (float(end(thresholds[better])) for end in (np.min, np.max))
+    most = "" if better[(thresholds >= low) & (thresholds <= high)].all() else "most "
+    return f"{said} at {most}decision thresholds from {low:.2g} to {high:.2g}."
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class MurphyCurve(Picture, Table):
+class MurphyCurve(Curve):
     """Mean elementary score at each decision threshold.
 
     Attributes
@@ -45,6 +54,11 @@ class MurphyCurve(Picture, Table):
     base_rate: FloatArray
     label: Label
     n_samples: int
+
+    @property
+    def summary(self) -> str:
+        """Thresholds at which the forecast beats the base rate."""
+        return better_at(self.thresholds, self.scores < self.base_rate, "The forecast beats the base rate")
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "score": self.scores, "base_rate": self.base_rate}
@@ -74,6 +88,12 @@ class BrierCurve(MurphyCurve):
     display: ClassVar[str] = "BrierCurveDisplay"
 
     recalibrated: FloatArray
+
+    @property
+    def summary(self) -> str:
+        """The loss, and how much of it better thresholds would save."""
+        found = f"the best thresholds would save {self.calibration:.4f}"
+        return f"The expected loss averages {self.brier_score:.4f} over cost proportions (the Brier score); {found}."
 
     @property
     def brier_score(self) -> float:

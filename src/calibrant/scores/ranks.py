@@ -66,7 +66,21 @@ class ModelRanks(Picture, Table):
         """Positions of the models, the best first."""
         return tuple(int(i) for i in np.argsort(self.average_ranks, kind="stable"))
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The best model, and those that do not differ from it."""
+        best = self.order[0]
+        alike = [
+            self.models[i]
+            for i in self.order[1:]
+            if self.average_ranks[i] - self.average_ranks[best] < self.critical_difference
+        ]
+        said = f"{self.models[best]} has the best average rank ({self.average_ranks[best]:.2f})"
+        if not alike:
+            return f"{said} and differs significantly from every other model."
+        return f"{said}; it does not differ significantly from {', '.join(alike)}."
+
+    def _text(self) -> str:
         width = max(len("model"), *(len(m) for m in self.models))
         best, share = self.order[0], round(100 * (1 - self.level), 6)
         lines = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..comparison.models.parts import latent_correlation
 from ..comparison.models.units import IndependentUnits
 from ..data.problem import Problem
-from ..data.result import Table, jsonable
+from ..data.result import Measure, Measured, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators import Binned
 from ..estimators.isotonic import RowsByScore
@@ -36,7 +36,7 @@ _CLIP = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Table):
+class Decomposition(Measured, Table):
     r"""A mean score and its parts.
 
     With S the stated probabilities, C those that were observed where S was said, and :math:`\bar o` the base rates:
@@ -80,6 +80,17 @@ class Decomposition(Table):
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     n_classes: int = 0
 
+    _blank: ClassVar[str] = "these parts need a posterior, and intervals a level; see grouping_loss() for a lower bound"
+
+    def measured(self) -> list[Measure]:
+        """Parts that are known; miscalibration is ideally 0."""
+        known = [name for name in PARTS if name != "skill" and getattr(self, name) == getattr(self, name)]
+        found = ((name, getattr(self, name)) for name in known if name != "within" or self.estimator == "binned")
+        return [
+            Measure(name, value, self.intervals.get(name, (np.nan, np.nan)), 0.0 if name == "calibration" else None)
+            for name, value in found
+        ]
+
     def _columns(self) -> dict[str, Any]:
         nothing = Interval(float("nan"), float("nan"))
         ends = [self.intervals.get(name, nothing) for name in PARTS]
@@ -115,7 +126,14 @@ class Decomposition(Table):
         """``1 - total / uncertainty``; NaN where one class only was seen."""
         return 1 - self.total / self.uncertainty if self.uncertainty > 0 else float("nan")
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """What miscalibration adds to the score."""
+        share = f", {100 * self.calibration / self.total:.0f} %" if self.total > 0 else ""
+        score = {"brier": "Brier score", "log": "log-loss"}.get(self.score, f"{self.score} score")
+        return f"Miscalibration accounts for {self.calibration:.4f} of the {score} of {self.total:.4f}{share}."
+
+    def _text(self) -> str:
         lines = [f"{self.score} score of {self.n_samples:,} rows ({self.estimator})"]
         if self.score == "brier" and self.n_classes:
             lines[0] += f": {brier_words(self.n_classes)}"

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number
+from ..data.printing import equals
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Picture, Table, jsonable
+from ..data.result import Curve, jsonable
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -35,7 +36,7 @@ Ranges = tuple[Interval, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationBelt(Picture, Table):
+class CalibrationBelt(Curve):
     """Calibration belt of one class, or of the confidence.
 
     Attributes
@@ -93,11 +94,19 @@ class CalibrationBelt(Picture, Table):
         names = ("statistic", "pvalue", "degree", "levels", "label", "notion", "n_samples", "devel", "above", "below")
         return ((name, getattr(self, name)) for name in names)
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Where the widest belt leaves the diagonal."""
+        level = max(self.levels)
+        where = self.where(level)
+        verb = "" if where.startswith("covers") else "lies "
+        return f"The {100 * level:g} % calibration belt {verb}{where} (p {equals(self.pvalue)})."
+
+    def _text(self) -> str:
         lines = [
             f"Calibration belt of {self.n_samples:,} rows{' of the fit' if self.devel == 'internal' else ''}: "
             f"polynomial of degree {self.degree}, "
-            f"statistic {self.statistic:.4g}, p = {self.pvalue:.3g}"
+            f"statistic {self.statistic:.4g}, p {equals(self.pvalue)}"
         ]
         lines += [f"{100 * level:g} % belt: {self.where(level)}" for level in self.levels]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
@@ -109,7 +118,7 @@ class CalibrationBelt(Picture, Table):
             for way, found in (("above", self.above), ("below", self.below))
             if found[level]
         ]
-        return "; ".join(parts) if parts else "holds the diagonal"
+        return "; ".join(parts) if parts else "covers the diagonal"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class ConfidenceDirection(Table):
     n_samples : int
     """
 
+    _unpictured: ClassVar[str] = "No picture: the reliability diagram shows where scores are too high and too low."
+
     over: float
     under: float
     error: float
@@ -60,7 +62,17 @@ class ConfidenceDirection(Table):
             **{name: [row[name] for row in rows] for name in _PARTS},
         }
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """By how much scores are too high, and too low."""
+        high, low = (f"{getattr(self, name):.4f}" for name in ("over", "under"))
+        sure = [name for name in ("over", "under") if self.intervals[name].low > 0]
+        told = {"over": "overconfidence", "under": "underconfidence"}
+        found = " and ".join(told[name] for name in sure)
+        found = f"evidence of {found}" if found else "no evidence of over- or underconfidence"
+        return f"There is {found}: scores are too high by {high} and too low by {low}, averaged over all rows."
+
+    def _text(self) -> str:
         lines = [f"Direction of the calibration error ({self.notion}), {self.n_samples:,} rows"]
         for name, words in zip(_PARTS, ("stated too high", "stated too low", "together"), strict=True):
             low, high = self.intervals[name]

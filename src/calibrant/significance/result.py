@@ -84,10 +84,20 @@ class TestResult(Picture):
         of_draws = 0.0 if self.draws is None else 1 / (self.draws.size + 1)
         return of_draws if self.n_groups is None else max(of_draws, float(least_pvalue(self.n_groups)))
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Whether the data speak against the null hypothesis."""
+        p = equals(self.pvalue, self.least_pvalue)
+        if self.pvalue != self.pvalue:
+            return f"Nothing could be tested ({self.null})."
+        if self.pvalue <= 0.05:
+            return f"There is evidence against the null hypothesis that {self.null} (p {p})."
+        return f"There is no evidence against the null hypothesis that {self.null} (p {p})."
+
+    def _text(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"
         p = equals(self.pvalue, self.least_pvalue)
-        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p {p}", f"null: {self.null}"]
+        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p {p}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 

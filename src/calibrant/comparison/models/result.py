@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.printing import equals, half_width, known, printable, pvalue_text, signed
+from ...data.printing import equals, half_width, known, printable, pvalue_text, signed, with_ends
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
 from ...measure.scoring_rules import brier_words
@@ -52,8 +52,16 @@ class ComparedModel(Result):
         :func:`calibrant.decompose` give it.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
+
     name: str
     measures: Mapping[str, float]
+
+    @property
+    def summary(self) -> str:
+        """Its first measure."""
+        name, value = next(iter(self.measures.items()))
+        return f"The {measure_text(name)} of {printable(self.name)} is {value:.4f}."
 
     def to_dict(self) -> dict[str, Any]:
         """Its name and measures."""
@@ -85,6 +93,8 @@ class Difference(Result):
         The better model by this measure; None if ``adjusted`` is not below ``1 - level``.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
+
     measure: str
     model: str
     other: str
@@ -95,6 +105,13 @@ class Difference(Result):
     pvalue: float
     adjusted: float = float("nan")
     better: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """Whether one of the models is better."""
+        found = "they do not differ significantly" if self.better is None else f"{printable(self.better)} is better"
+        pair = f"{printable(self.model)} less that of {printable(self.other)}"
+        return f"The {measure_text(self.measure)} of {pair} is {with_ends(self.value, self.interval, signed)}: {found}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,7 +175,7 @@ class ModelComparison(Picture, Paged):
                 return replace(d, model=model, other=other, value=-d.value, corrected=-d.corrected, interval=turned)
         raise ValueError(f"{model!r} and {other!r} were not compared; pairs are of {[m.name for m in self.models]}")
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         lines = [f"{len(self.models)} models on the same {self.n_samples:,} rows{groups}", ""]
         width = min(max(len(m.name) for m in self.models), _WIDEST_NAME)

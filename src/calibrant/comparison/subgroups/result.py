@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.printing import equals, half_width, known, printable, printable_lines, pvalue_text, signed
+from ...data.printing import equals, half_width, known, printable, printable_lines, pvalue_text, signed, with_ends
 from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
@@ -44,6 +44,8 @@ class Subgroup(Result):
     warnings : tuple of str
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+
     name: str
     value: Label
     n_samples: int
@@ -59,15 +61,30 @@ class Subgroup(Result):
     bh: float
     warnings: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """How the subgroup is calibrated."""
+        gap = with_ends(self.gap, self.gap_interval, signed)
+        found = f"outcomes differ from what is stated by {gap}; adjusted p {equals(self.adjusted)}"
+        return f"In {printable(self.name)} {found}."
+
 
 @dataclass(frozen=True, repr=False)
 class SubgroupDifference(Result):
     """Difference of the gaps of two subgroups, with an interval that allows for the choice among all pairs."""
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+
     first: str
     second: str
     value: float
     interval: Interval
+
+    @property
+    def summary(self) -> str:
+        """The difference with its interval."""
+        pair = f"The gap of {printable(self.first)} less that of {printable(self.second)}"
+        return f"{pair} is {with_ends(self.value, self.interval, signed)}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,10 +101,21 @@ class SubgroupColumn(Result):
         Between gaps in the large; None for a single subgroup.
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+
     name: str
     subgroups: tuple[Subgroup, ...]
     heterogeneity: TestResult
     largest_difference: SubgroupDifference | None
+
+    @property
+    def summary(self) -> str:
+        """Whether subgroups differ at the same score."""
+        p = self.heterogeneity.pvalue
+        if p != p:
+            return f"Subgroups of {printable(self.name)} could not be compared."
+        found = "differ" if p <= 0.05 else "do not differ significantly"
+        return f"Subgroups of {printable(self.name)} {found} at the same score (p {equals(p)})."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +157,7 @@ class SubgroupReport(Picture, Paged):
         """Subgroups that are miscalibrated according to adjusted p-values."""
         return tuple(subgroup for subgroup in self.subgroups if subgroup.adjusted <= 1 - self.level)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         about = "" if self.label is None else f" of {printable(str(self.label))}"
         lines = [f"Calibration{about} by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
         names = [printable(name) for name in [*(g.name for g in self.subgroups), *(c.name for c in self.columns)]]

@@ -99,7 +99,7 @@
     const total = view.bins.reduce((sum, b) => sum + b.n, 0);
     for (const b of view.bins) {
       if (b.o === null) continue;
-      const [low, high] = b.bands[bands.value];
+      const [low, high] = b.bands[bands.value] || [null, null];
       const few = b.n < 10 ? " few" : "";
       if (low !== null) make(svg, "line", { class: "whisker" + few, x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
       make(svg, "circle", { class: "point" + few, cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
@@ -128,7 +128,7 @@
       lines[1].textContent = o === null ? "no data here" : "observed " + percent(o);
       lines[2].textContent = near >= 0 && low[near] !== null ? `${bandName()} ${percent(low[near])} – ${percent(high[near])}` : "";
       lines[3].textContent = bin ? `bin ${bin.a.toFixed(2)}–${bin.b.toFixed(2)}: ${percent(bin.o)}, ${Math.round(bin.n).toLocaleString("en")} rows` : "no rows in this bin";
-      lines[4].textContent = bin ? `bin ${bandName()} ${percent(bin.bands[bands.value][0])} – ${percent(bin.bands[bands.value][1])}` : "";
+      lines[4].textContent = bin ? `bin ${bandName()} ${(bin.bands[bands.value] || [null, null]).map(percent).join(" – ")}` : "";
       cursor.setAttribute("x1", px(at)); cursor.setAttribute("x2", px(at));
       if (o !== null) { dot.setAttribute("cx", px(c.s[near])); dot.setAttribute("cy", py(o)); }
       box.setAttribute("transform", `translate(${at > 0.55 ? px(at) - 244 : px(at) + 12} ${py(at > 0.55 ? 0.98 : 0.24)})`);
@@ -158,6 +158,7 @@
   }
 
   const views = data.charts[0].views;
+  const banded = (view, band) => [view.smooth, view.isotonic, view.bins].some((one) => one && one.bands[band]);
   const notes = Array.from(root.querySelectorAll("[data-band]"));
   function drawAll() {
     charts.forEach((chart, c) => draw(chart, viewOf(c, Number(select.value))));
@@ -180,11 +181,22 @@
   // What no view has cannot be chosen.
   const every = data.charts.flatMap((chart) => chart.views);
   for (const option of kinds.options) option.disabled = !every.some((view) => view[option.value]);
-  for (const option of bands.options) option.disabled = !every.every((view) => view.bins.bands[option.value]);
+  for (const option of bands.options) option.disabled = !every.some((view) => banded(view, option.value));
   for (const menu of [kinds, bands]) {
     if (menu.selectedOptions[0].disabled) menu.value = Array.from(menu.options).find((option) => !option.disabled).value;
   }
   for (const menu of [select, kinds, bands, rows]) menu.addEventListener("change", drawAll);
+  // The picture as a file of its own: with the colours that it has here.
+  const save = root.querySelector(".save");
+  if (save) save.addEventListener("click", () => {
+    const svg = charts[0].querySelector("svg"), copy = svg.cloneNode(true), nodes = copy.querySelectorAll("*");
+    const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "visibility"];
+    svg.querySelectorAll("*").forEach((node, i) => { const style = getComputedStyle(node); for (const name of kept) nodes[i].style.setProperty(name, style.getPropertyValue(name)); });
+    copy.setAttribute("xmlns", NS); copy.setAttribute("width", W); copy.setAttribute("height", H);
+    const ground = part ? "Canvas" : getComputedStyle(document.body).backgroundColor;
+    copy.style.background = ground;
+    save.href = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(copy));
+  });
   // Paper has no folds.
   addEventListener("beforeprint", () => { for (const fold of root.querySelectorAll("details")) fold.open = true; });
   drawAll();

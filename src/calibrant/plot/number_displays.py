@@ -1,0 +1,104 @@
+"""Displays of numbers with their intervals, side by side, and of what a monitor has seen so far."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ..data.checks import check_type
+from ..data.result import Measured
+from ..monitoring.monitor import CalibrationMonitor
+from .base import Display, draw_grid, one_axes
+from .style import IDENTITY_COLOR, STYLES, font_scale, plain_text
+
+
+class IntervalDisplay(Display):
+    """Numbers with their intervals, a row each; a dashed line marks the ideal of a row where there is one.
+
+    Rows of one unit share an axis; others have one each.
+
+    Attributes
+    ----------
+    result : CalibrationMeasures, Decomposition, ExpectedCost or OptimismCorrected
+    axes_ : ndarray of Axes
+    figure_ : Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> y, p = [0, 0, 1, 0, 1, 1] * 9, [0.1, 0.2, 0.4, 0.6, 0.8, 0.9] * 9
+    >>> display = cal.plot.IntervalDisplay.from_result(cal.expected_cost(y, p, [[0, 1], [5, 0]]))
+    >>> len(display.axes_)
+    1
+    """
+
+    sizes_its_figure: ClassVar[bool] = True
+
+    def __init__(self, result: Measured) -> None:
+        self.result: Measured = check_type("result", result, Measured, "a result of several numbers")
+
+    def plot(self) -> IntervalDisplay:
+        """Draw on a new figure, whose height follows from the number of rows."""
+        found, scale = self.result.measured(), font_scale()
+        groups = [found] if self.result.one_unit else [[row] for row in found]
+        height = (0.3 if self.result.one_unit else 0.5) * len(found) + 0.6
+        figure, axes = plt.subplots(
+            len(groups), 1, squeeze=False, figsize=(6.2 * scale, height * scale), layout="constrained"
+        )
+        for ax, rows in zip(axes.flat, groups, strict=True):
+            for at, row in enumerate(rows):
+                if np.isfinite(row.interval).all():
+                    ax.plot(row.interval, (at, at), color=STYLES[0].color, linewidth=1.8, zorder=2)
+                ax.plot(row.value, at, "o", color=STYLES[0].color, markersize=5, zorder=3)
+            for ideal in {row.ideal for row in rows if row.ideal is not None}:
+                ax.axvline(ideal, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
+            ax.set_yticks(range(len(rows)), [plain_text(row.name) for row in rows], fontsize=8.5 * scale)
+            ax.set_ylim(len(rows) - 0.5, -0.5)
+            ax.margins(x=0.1)
+            ax.tick_params(axis="x", labelsize=7.5 * scale)
+            ax.tick_params(axis="y", length=0)
+            ax.spines[["top", "right", "left"]].set_visible(False)
+            draw_grid(ax, "x")
+        self.axes_, self.figure_ = axes.ravel(), figure
+        return self
+
+
+class MonitorDisplay(Display):
+    """The e-value of a monitor against the rows it has seen, with the levels at which p is 0.05 and 0.01.
+
+    Attributes
+    ----------
+    monitor : CalibrationMonitor
+    ax_, figure_ : Axes, Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> monitor = cal.CalibrationMonitor()
+    >>> _ = monitor.update([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
+    >>> monitor.plot().ax_.get_xlabel()
+    'Rows seen'
+    """
+
+    def __init__(self, monitor: CalibrationMonitor) -> None:
+        self.monitor: CalibrationMonitor = check_type("monitor", monitor, CalibrationMonitor, "a CalibrationMonitor")
+
+    def plot(self, ax: Any = None) -> MonitorDisplay:
+        """Draw on given axes, or on a new figure."""
+        ax = one_axes(ax, 5.8, 3.6)
+        rows, logs = np.array([(0.0, 0.0), *self.monitor.history]).T
+        color, powers = STYLES[0].color, logs / np.log(10)
+        ax.plot(rows, powers, color=color, marker="o", markersize=3, linewidth=1.7)
+        for p in (0.05, 0.01):
+            at = -float(np.log10(p))
+            ax.axhline(at, color=IDENTITY_COLOR, linestyle=(0, (5, 4)), linewidth=1.0, zorder=1)
+            ax.annotate(f"p = {p:g}", (0.01, at), xycoords=ax.get_yaxis_transform(), va="bottom", fontsize=8)
+        low, high = float(min(powers.min(), -0.5)), float(max(powers.max(), 2.2))
+        ax.set(xlabel="Rows seen", ylabel="e-value, power of 10", ylim=(low - 0.05 * (high - low), high * 1.08))
+        draw_grid(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
