@@ -188,6 +188,7 @@
   for (const menu of [select, kinds, bands, rows]) menu.addEventListener("change", drawAll);
   // The picture as a file of its own: with the colours that it has here.
   const save = root.querySelector(".save");
+  if (save) save.href = "#";
   if (save) save.addEventListener("click", () => {
     const svg = charts[0].querySelector("svg"), copy = svg.cloneNode(true), nodes = copy.querySelectorAll("*");
     const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "visibility"];
