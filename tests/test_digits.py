@@ -83,7 +83,7 @@ def test_tables_write_a_number_and_its_interval_alike():
     assert cells(html) == [
         *("&lt;a&gt; *", "+0.035", "+0.008 to +0.063", "", "0.026", "0.007 – 0.066", "&lt;0.001"),
         *("b", "−0.003", "−0.032 to +0.026", "", "0.051", "0.035 – 0.096", "0.026"),
-        *("c", "", "", "", "0.10000", "0.09980 – 0.10020", "–"),
+        *("c", "–", "–", "", "0.10000", "0.09980 – 0.10020", "–"),
     ]
     assert html.count("<svg") == 2  # one picture a row, of the first interval, where there is one
     assert html.count("aria-hidden") == 2

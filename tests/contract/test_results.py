@@ -27,7 +27,7 @@ from calibrant.data.result import (
     WIDEST,
     Curve,
     Drawn,
-    Measured,
+    MeasuresDrawn,
     Paged,
     Picture,
     Printable,
@@ -128,7 +128,7 @@ def test_every_result_of_the_package_is_in_the_table():
         Picture,
         Curve,
         Drawn,
-        Measured,
+        MeasuresDrawn,
         Paged,
     }
     assert {c.__name__ for c in concrete} == {type(r).__name__ for r in RESULTS.values()}

@@ -227,7 +227,7 @@ class Measure(NamedTuple):
     ideal: float | None = None
 
 
-class Measured(Picture):
+class MeasuresDrawn(Picture):
     """A result of several numbers, drawn side by side."""
 
     display: ClassVar[str] = "IntervalDisplay"

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_level, check_random_state, check_resamples
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
-from ..data.result import Curve, Measure, Measured, Table
+from ..data.result import Curve, Measure, MeasuresDrawn, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances
@@ -35,7 +35,7 @@ _NONE = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, repr=False)
-class CalibrationMeasures(Measured, Table):
+class CalibrationMeasures(MeasuresDrawn, Table):
     """Calibration measures of binary predictions, as clinical papers report them.
 
     Attributes

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_int, check_level, check_random_state, check_resamples
 from ..data.libraries import library_of
 from ..data.progress import counted, working
-from ..data.result import Measure, Measured, Table, with_library
+from ..data.result import Measure, MeasuresDrawn, Table, with_library
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
@@ -22,7 +22,7 @@ _TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimismCorrected(Measured, Table):
+class OptimismCorrected(MeasuresDrawn, Table):
     """Calibration measures of a model, estimated on its training rows and corrected for optimism.
 
     Attributes

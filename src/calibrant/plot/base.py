@@ -50,7 +50,7 @@ class Display:
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
     def to_svg(self) -> str:
-        """What was drawn, as a part of a page; the figure is closed.
+        """The picture as a part of a page; the figure is closed.
 
         Text stays text. What matplotlib writes for a file of its own (header, rules for a whole page, names that a
         second picture would repeat) is left out.

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ..data.checks import check_type
-from ..data.result import Measured
+from ..data.result import MeasuresDrawn
 from ..monitoring.monitor import CalibrationMonitor
 from .base import Display, draw_grid, one_axes
 from .style import IDENTITY_COLOR, STYLES, font_scale, plain_text
@@ -37,8 +37,8 @@ class IntervalDisplay(Display):
 
     sizes_its_figure: ClassVar[bool] = True
 
-    def __init__(self, result: Measured) -> None:
-        self.result: Measured = check_type("result", result, Measured, "a result of several numbers")
+    def __init__(self, result: MeasuresDrawn) -> None:
+        self.result: MeasuresDrawn = check_type("result", result, MeasuresDrawn, "a result of several numbers")
 
     def plot(self) -> IntervalDisplay:
         """Draw on a new figure, whose height follows from the number of rows."""

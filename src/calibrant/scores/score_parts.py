@@ -11,7 +11,7 @@ import numpy as np
 from ..comparison.models.parts import latent_correlation
 from ..comparison.models.units import IndependentUnits
 from ..data.problem import Problem
-from ..data.result import Measure, Measured, Table, jsonable
+from ..data.result import Measure, MeasuresDrawn, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators import Binned
 from ..estimators.isotonic import RowsByScore
@@ -36,7 +36,7 @@ _CLIP = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Measured, Table):
+class Decomposition(MeasuresDrawn, Table):
     r"""A mean score and its parts.
 
     With S the stated probabilities, C those that were observed where S was said, and :math:`\bar o` the base rates:

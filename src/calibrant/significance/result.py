@@ -86,7 +86,7 @@ class TestResult(Picture):
 
     @property
     def summary(self) -> str:
-        """Whether the data speak against the null hypothesis."""
+        """Whether there is evidence against the null hypothesis."""
         p = equals(self.pvalue, self.least_pvalue)
         if self.pvalue != self.pvalue:
             return f"Nothing could be tested ({self.null})."
@@ -96,8 +96,7 @@ class TestResult(Picture):
 
     def _text(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"
-        p = equals(self.pvalue, self.least_pvalue)
-        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p {p}"]
+        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
