@@ -150,7 +150,7 @@ The least coverage over {n_calibrated} calibrated truths, over {n_others} others
 ## What was chosen, on truths that were kept back
 
 Constants were chosen by the first table. Of the truths kept back, uniform and rare calibrated scores, overconfident,
-steps and wavy were looked at in trials that said that a band needs more cosines than a number, and most others in a first
+steps and wavy were looked at in trials that said that a band needs more cosines than a number, most others in a first
 trial; none of them was among the truths by which the settings were chosen.
 
 {kept}
