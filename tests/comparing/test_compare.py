@@ -242,7 +242,11 @@ def test_repeatable():
     ("change", "error", "message"),
     [
         ({"y_probs": {"a": [0.2] * 6}}, ValueError, "at least two models"),
-        ({"y_probs": [[0.2] * 6, [0.3] * 6]}, TypeError, "y_probs must map names to probabilities; got list"),
+        (
+            {"y_probs": [[0.2] * 6, [0.3] * 6]},
+            TypeError,
+            "y_probs must map names to probabilities, or be a data frame with one column per model; got list",
+        ),
         ({"y_probs": {"a": [0.2] * 6, "b": [0.2] * 5}}, ValueError, "model 'b': y_true and y_prob"),
         ({"y_probs": {"a": [0.2] * 6, "b": [1.2] * 6}}, ValueError, "model 'b'"),
         ({"y_probs": {"a": [0.2] * 6, "b": [[0.2, 0.8]] * 6}}, ValueError, "probabilities of one shape"),
@@ -332,7 +336,7 @@ def test_arrays_and_predictions_are_not_mixed():
         ((y, {"a": judged, "b": judged}), "y_true must not be given"),
         ((y, {"a": judged, "b": b}), "all be Predictions or all be arrays; 'b' is an array"),
         ((None, {"a": a, "b": b}), "y_true must be given"),
-        ((y,), "y_probs must map names to probabilities; got NoneType"),
+        ((y,), "or be a data frame with one column per model; got NoneType"),
     ):
         with pytest.raises(TypeError, match=message):
             cal.compare_models(*given, **FAST)

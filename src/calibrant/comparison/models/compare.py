@@ -202,7 +202,7 @@ def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str],
     y_probs = models_of_frame(y_probs)
     if not isinstance(y_probs, Mapping):
         raise TypeError(
-            "y_probs must map names to probabilities, or be a data frame of a column per model; got "
+            "y_probs must map names to probabilities, or be a data frame with one column per model; got "
             f"{type(y_probs).__name__}"
         )
     names = [str(name) for name in y_probs]
