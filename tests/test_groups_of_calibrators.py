@@ -125,5 +125,5 @@ def test_commands_take_groups(tmp_path, capsys):
     fixed = tmp_path / "fixed.json"
     code, _, err = run(capsys, "fix", path, "--groups", "ward", "--from", out, "--save", fixed)
     assert code == 0
-    assert "other rows" not in err
-    assert "other rows" in run(capsys, "fix", path, "--from", out, "--save", fixed, "--force")[2]
+    assert "rows that differ" not in err
+    assert "rows that differ" in run(capsys, "fix", path, "--from", out, "--save", fixed, "--force")[2]
