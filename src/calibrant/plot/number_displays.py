@@ -21,7 +21,7 @@ class IntervalDisplay(Display):
 
     Attributes
     ----------
-    result : CalibrationMeasures, Decomposition, ExpectedCost or OptimismCorrected
+    result : CalibrationMeasures, Decomposition or OptimismCorrected
     axes_ : ndarray of Axes
     figure_ : Figure
 
@@ -30,7 +30,7 @@ class IntervalDisplay(Display):
     >>> import calibrant as cal
     >>> import matplotlib; matplotlib.use("Agg")
     >>> y, p = [0, 0, 1, 0, 1, 1] * 9, [0.1, 0.2, 0.4, 0.6, 0.8, 0.9] * 9
-    >>> display = cal.plot.IntervalDisplay.from_result(cal.expected_cost(y, p, [[0, 1], [5, 0]]))
+    >>> display = cal.plot.IntervalDisplay.from_result(cal.decompose(y, p))
     >>> len(display.axes_)
     1
     """
