@@ -15,7 +15,7 @@ from calibrant.calibrators import TemperatureScaling, VectorScaling
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
-WIDTHS = (360, 390, 768, 1400)
+WIDTHS = (360, 390, 768, 820, 1400)
 
 PROBE = Path(__file__).parent / "layout_probe.js"
 
