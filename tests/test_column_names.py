@@ -100,7 +100,7 @@ def test_names_need_a_frame_in_memory():
     for given in (Y, cal.as_predictions(Y, P)):
         with pytest.raises(TypeError, match="name columns of a data frame in memory"):
             cal.report(given, label="y", prob="p")
-    with pytest.raises(TypeError, match="takes no 'label'"):
+    with pytest.raises(TypeError, match="does not take 'label'"):
         cal.report(cal.Accumulator().update(Y, P), label="y")
     with pytest.raises(TypeError, match="from_frame reads lazy frames"):
         cal.report(pytest.importorskip("polars").LazyFrame(COLUMNS), label="y", prob="p")

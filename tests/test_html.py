@@ -74,7 +74,7 @@ def test_page_and_text_say_the_same_of_the_numbers():
     p = rng.random(200)
     found = cal.report(rng.random(200) < p, p)
     page, text = (" ".join(html.unescape(whole).split()) for whole in (found.to_html(), str(found)))
-    note = text[text.index("Intervals are 95 %") : text.index("median-unbiased value.")]
+    note = text[text.index("Intervals of the calibration error are 95 %") : text.index("median-unbiased value.")]
     assert "can lie below its value" in note
     assert note in page
 

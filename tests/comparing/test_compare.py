@@ -214,7 +214,7 @@ def test_text_dict_and_frame():
     y, a, b, _ = two(n=2000)
     found = cal.compare_models(y, {"a": a, "b": b}, **FAST)
     text = str(found)
-    assert text.startswith("2 models on the same 2,000 rows\n")
+    assert text.splitlines()[:2] == [found.summary, "2 models on the same 2,000 rows"]
     assert "Brier score: miscalibration (lower is better)" in text
     assert "accuracy (higher is better)" in text
     frame = found.to_frame("polars")

@@ -159,7 +159,7 @@ def test_dict_is_json():
 def test_text_and_frame():
     found = cal.scores.rank_models(table(25, 4), models=["w", "x", "y", "z"])
     text = str(found)
-    assert text.splitlines()[0] == "4 models on 25 data sets; rank 1 is the lowest score"
+    assert text.splitlines()[:2] == [found.summary, "4 models on 25 data sets; rank 1 is the lowest score"]
     assert f"critical difference of average ranks {found.critical_difference:.3f} (Nemenyi, 5 %)" in text
     frame = found.to_frame("polars")
     assert frame["average_rank"].is_sorted()

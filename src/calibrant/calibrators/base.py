@@ -314,14 +314,16 @@ def fitted_to(calibrator: str | Calibrator, sample: CalibrationSample) -> Calibr
     return one._fit_sample(sample)
 
 
+#: Begins the warning of rows without the subgroups that a calibrator was fitted with.
+WITHOUT_SUBGROUPS = "SubgroupCalibrator was fitted with subgroups"
+
+
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:
     """Response to an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
         # An array has neither names nor subgroups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-        warnings.filterwarnings(
-            "ignore", message="SubgroupCalibrator was fitted to subgroups", category=CalibrantWarning
-        )
+        warnings.filterwarnings("ignore", message=WITHOUT_SUBGROUPS, category=CalibrantWarning)
         return np.asarray(getattr(calibrator, response)(scores))
 
 

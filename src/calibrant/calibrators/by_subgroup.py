@@ -30,7 +30,7 @@ from ..data.fields import Field, Names, Number, Numbers
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import CalibrantWarning
-from .base import EPS, STEPS, Calibrator, Fitted, check_calibrator, fitted_to, parameter
+from .base import EPS, STEPS, WITHOUT_SUBGROUPS, Calibrator, Fitted, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .logistic import PlattScaling
 from .newton import Curvature, Solution, minimise
@@ -177,7 +177,7 @@ class SubgroupCalibrator(Calibrator):
             return self._of_subgroups(scores, self._places(_names_of(by, scores.n_rows)))
         if len(self.subgroups_) > 1:
             warnings.warn(
-                "SubgroupCalibrator was fitted with subgroups but got none: rows have the common map; pass by=",
+                f"{WITHOUT_SUBGROUPS} but got none: rows have the common map; pass by=",
                 CalibrantWarning,
                 stacklevel=3,
             )

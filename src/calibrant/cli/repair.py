@@ -221,7 +221,9 @@ def read_comparison(path: Path) -> SavedComparison:
     if found["chosen"] not in NAMED:
         raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
     return SavedComparison(
-        found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)])
+        found["chosen"],
+        found,
+        "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98, break_on_hyphens=False)]),
     )
 
 

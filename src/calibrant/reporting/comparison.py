@@ -265,7 +265,13 @@ class CalibratorComparison(Table):
 
     def __str__(self) -> str:
         title = printable(self.title)
-        lines = [title, "=" * min(len(title), 100), "", *textwrap.wrap(printable(self.verdict), 98), ""]
+        lines = [
+            title,
+            "=" * min(len(title), 100),
+            "",
+            *textwrap.wrap(printable(self.verdict), 98, break_on_hyphens=False),
+            "",
+        ]
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         lines.append(f"rows       {self.n_samples:,}{groups}, {self.n_folds} folds")
         lines.append(f"classes    {len(self.classes)}")
