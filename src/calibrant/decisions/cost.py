@@ -267,8 +267,8 @@ def expected_cost(
     >>> found = cal.expected_cost(y, p, {"fp": 1, "fn": 4}, decisions=["leave", "treat"])
     >>> round(found.shares["treat"], 1), found.constant_decision
     (0.8, 'treat')
-    >>> found.threshold, round(found.recalibrated_threshold, 1)
-    (0.2, 0.4)
+    >>> found.threshold, bool(0.4 < found.recalibrated_threshold < 0.5)  # the truth is √0.2
+    (0.2, True)
     >>> bool(found.gap_pvalue < 1e-6 and found.excess.interval.low > 0)  # treat from √0.2 on instead of 0.2
     True
     """
