@@ -130,7 +130,7 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert one["n_samples"] == len(part)
         assert one["error"] == pytest.approx(cal.calibration_error(part["y"], part["p"]), rel=1e-9)
     text = run(capsys, *args)[1]
-    assert text.startswith("Calibration of 1 by subgroup: 6,000 rows")
+    assert "\nCalibration of class 1 by subgroup: 6,000 rows" in text
     if by == "region":
         code, _, err = run(capsys, *args, "--fail-above", "0.05", "--fail-on", "low")
         assert code == 1

@@ -388,7 +388,7 @@ def test_notions():
     dogs = cal.subgroup_calibration(y, q, group, notion=cal.notions.ClassSpecific("dog"), **CHEAP)
     assert dogs.subgroups[1].base_rate == pytest.approx((y[~mine] == "dog").mean())
     assert dogs.label == "dog"
-    assert "Calibration of dog by subgroup" in str(dogs)
+    assert "Calibration of class dog by subgroup" in str(dogs)
     ill = cal.subgroup_calibration(np.where(y == "dog", "ill", "well"), q[:, 1], group, pos_label="ill", **CHEAP)
     assert ill.subgroups[1].gap == pytest.approx(dogs.subgroups[1].gap)
     with pytest.raises(ValueError, match="several problems"):

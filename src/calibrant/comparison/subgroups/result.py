@@ -158,7 +158,7 @@ class SubgroupReport(Picture, Paged):
         return tuple(subgroup for subgroup in self.subgroups if subgroup.adjusted <= 1 - self.level)
 
     def _text(self) -> str:
-        about = "" if self.label is None else f" of {printable(str(self.label))}"
+        about = "" if self.label is None else f" of class {printable(str(self.label))}"
         lines = [f"Calibration{about} by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
         names = [printable(name) for name in [*(g.name for g in self.subgroups), *(c.name for c in self.columns)]]
         width = min(max(map(len, names)), 28)
