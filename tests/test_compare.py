@@ -212,8 +212,8 @@ def test_gains_have_a_noise_and_few_rows_are_said():
     assert row.gain == pytest.approx(gain.mean())
     assert row.gain_se == pytest.approx(gain.std() / np.sqrt(60))
     assert abs(row.gain) < 2 * row.gain_se
-    assert "is within its noise" in found.verdict
-    assert "60 rows leave the calibration error open" in found.verdict
+    assert "is within sampling noise" in found.verdict
+    assert "With 60 rows the calibration error is uncertain" in found.verdict
     q, o = three()
     sure = cal.compare_calibrators(o, q, candidates=CANDIDATES)
     assert "The log-loss falls by" in sure.verdict

@@ -153,7 +153,7 @@ def test_certain_scores_show_what_one_row_in_n_shows():
 def test_two_rows_can_show_nothing():
     found = cal.report([0, 1], [0.2, 0.3])
     assert found.evidence.detectable == np.inf
-    assert "no error could be shown by these 2 rows" in found.verdict
+    assert "2 rows are too few to show any error" in found.verdict
     assert found.to_dict()["evidence"]["detectable"] is None
 
 
@@ -220,7 +220,7 @@ def test_many_rows_settle_it():
     (wrong,) = verdicts(20_000, "overconfident", 1)
     assert wrong.verdict.startswith("Evidence of miscalibration (p ≤ 0.001): scores from ")
     assert "On average the probabilities are off by 0." in wrong.verdict
-    assert "which matters (0.050 or more does). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
+    assert "which is enough to matter (0.050 or more). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
     assert "Next: compare_calibrators" in wrong.verdict
     assert "evidence   miscalibrated: p ≤ 0.001" in str(wrong)
 

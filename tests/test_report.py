@@ -231,11 +231,11 @@ def test_rows_that_make_the_log_loss_infinite_are_named():
     y, p = [1, 0, 1, 1, 0, 1], [0.0, 0.2, 0.7, 0.0, 1.0, 0.0]
     found = cal.report(y, p)
     assert found.zero_probability_rows == (0, 3, 4, 5)
-    assert "the observed class was given 0 in rows 0, 3, 4 and 1 more, from 0 on" in str(found)
+    assert "the observed class was given 0 in rows 0, 3, 4 and 1 more (numbered from 0)" in str(found)
     assert "given 0 in rows 0, 3, 4 and 1 more" in found.to_html()
     weighted = cal.report(y, p, sample_weight=[0, 1, 1, 0, 0, 1])
     assert weighted.zero_probability_rows == (5,)
-    assert "given 0 in row 5, from 0 on" in str(weighted)
+    assert "given 0 in row 5 (numbered from 0)" in str(weighted)
     three = cal.report([0, 1, 2], [[0.5, 0.5, 0], [0, 1, 0], [1, 0, 0]])
     assert three.zero_probability_rows == (2,)
     streamed = cal.Accumulator().update(y, p).report()

@@ -197,7 +197,7 @@ SENTENCES = {
     "changed": (5, "… % of decisions at the threshold change"),
     "class off by": (5, "class … is off by … (95 % interval … to …)"),
     "class at most": (5, "The probabilities of class … may be off by up to …"),
-    "matters": (1, "which matters (… or more does)"),
+    "matters": (1, "which is enough to matter (… or more)"),
     "small": (1, "too small to matter (below …)"),
     "scores": (1, "scores from … to … (at …, near …) are too high, too low, over-, under-confident"),
     "whole": (1, "on the whole they are too high (too low, over-, under-confident)"),
@@ -235,7 +235,7 @@ def judged(r: cal.results.Report, truth: Truth) -> Iterator[tuple[str, bool]]:
             yield name, within(known[name], getattr(r.gain, f"{name}_interval"))
     if r.gain.changed_interval is not None:
         yield "changed", within(known["changed"], r.gain.changed_interval)
-    if "which matters" in words:
+    if "which is enough to matter" in words:
         yield "matters", truth.off_by >= known["tolerance"]
     if "too small to matter" in words:
         yield "small", truth.off_by < known["tolerance"]

@@ -122,7 +122,7 @@ def contradictions(report, y, p, options):
     p_value = float(re.search(r"\(p [=≤<] ([\d.]+)\)", words)[1])
     assert p_value <= 1 - level + 1e-9 if wrong else p_value >= 1 - level
     assert ("too small to matter" in words) == (e.matters is False)
-    assert ("which matters" in words) == (e.matters is True)
+    assert ("which is enough to matter" in words) == (e.matters is True)
     assert ("collect more rows" in words) == (e.status == "undecided")
     assert ("perfect repair" in words) == wrong
     if e.status == "undecided":

@@ -58,7 +58,7 @@ def _change(c: CalibratorComparison, row: ComparedCalibrator) -> str:
         return f"Their calibration error is {_with_interval(after)}: {status}."
     came = "" if before is None else f"from {known(before.value, _spread(before))} "
     end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration is left"
-    return f"Of rows held out the calibration error goes {came}to {_with_interval(after)}: {end}."
+    return f"On held-out rows the calibration error goes {came}to {_with_interval(after)}: {end}."
 
 
 def _after(c: CalibratorComparison, row: ComparedCalibrator) -> Estimate:
@@ -75,7 +75,7 @@ def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
         return ""
     said = _with_error(row.gain, row.gain_se)
     if abs(row.gain) <= _NOISE * row.gain_se:
-        return f"The change of the {score} ({'−' if row.gain > 0 else '+'}{said}) is within its noise."
+        return f"The change of the {score} ({'−' if row.gain > 0 else '+'}{said}) is within sampling noise."
     return f"The {score} {'falls' if row.gain > 0 else 'rises'} by {said}."
 
 
@@ -87,7 +87,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
         again = "to repair" if _alone(c) else "to repair once more"
         return f"No other is better calibrated beyond doubt: {again} gains nothing." if after.interval.low > 0 else ""
     one = min(better, key=lambda other: other.error.value)
-    noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
+    noise = " (within sampling noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '−'}{_with_error(one.cost, one.cost_se)} {_score(c)}{noise}"
     how = "" if c.goal == "calibration" else f": the goal calibration ({c.audience.option('goal')}) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
@@ -105,7 +105,7 @@ def _rows(c: CalibratorComparison) -> str:
     half = _spread(c.after.headline)
     if not half > _WIDE:
         return ""
-    return f"{c.n_samples:,} rows leave the calibration error open by ± {half:.2g}: smaller gains need more rows."
+    return f"With {c.n_samples:,} rows the calibration error is uncertain by ± {half:.2g}; smaller gains need more rows."
 
 
 def _score(c: CalibratorComparison) -> str:

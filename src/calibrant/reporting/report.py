@@ -235,7 +235,7 @@ def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
         name = f"{edges[i]:.3f}-{edges[i + 1]:.3f}"
         numbers = f"{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}"
         lines.append(f"{name:<13}{numbers}   {''.join(strip)}".rstrip())
-    return [*lines, "o observed, - its interval, | stated: they meet where the model is calibrated"]
+    return [*lines, "o observed, --- its interval, | mean prediction: o and | meet where the model is calibrated"]
 
 
 def _class_table(r: Report) -> list[str]:
@@ -318,7 +318,7 @@ def zero_probability_text(r: Report, most: int = 3) -> str:
         return "a probability of 0 was given to the observed class"
     named, more = ", ".join(map(str, r.zero_probability_rows[:most])), len(r.zero_probability_rows) - most
     rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.zero_probability_rows) > 1)} {named}"
-    return f"the observed class was given 0 in {rows}, from 0 on"
+    return f"the observed class was given 0 in {rows} (numbered from 0)"
 
 
 def _evidence(r: Report) -> str:
@@ -340,8 +340,10 @@ def repair(r: Report) -> str:
 def _repair(r: Report) -> str:
     g = r.gain
     low, high = map(gain_digits, g.brier_interval)
-    log_loss = "a finite log-loss" if np.isinf(r.log_loss) else f"log-loss {repair(r)}"
-    return f"would gain {log_loss}, Brier {gain_digits(g.brier)} ({low} to {high})"
+    brier = f"Brier by {gain_digits(g.brier)} ({low} to {high})"
+    if np.isinf(r.log_loss):
+        return f"would make the log-loss finite and lower {brier}"
+    return f"would lower log-loss by {repair(r)}, {brier}"
 
 
 def _classes(r: Report) -> str:
@@ -353,7 +355,7 @@ def footnote(r: Report) -> str:
     """What the numbers are."""
     note = (
         f"Intervals of the calibration error are {100 * r.headline.level:g} % and account for the estimator's own "
-        "bias, so much of one can lie below its value; they start at 0 unless the test of all rows rejects. "
+        "bias, so an interval may lie mostly below its value; they start at 0 unless the test of all rows rejects. "
         "'corrected' is the median-unbiased value. "
         "The gain of a repair is that of replacing each score by the true frequency at it."
     )

@@ -101,17 +101,14 @@ def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience) -> str
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     compare = audience.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
     fit = "it, or AutoCalibrator," if audience is Audience.PYTHON else "it"
-    return (
-        f"Next: {compare} finds the calibrator that repairs it best and says what it leaves; fit {fit} on other rows "
-        "than these."
-    )
+    return f"Next: run {compare} to choose a calibrator, and fit {fit} on other data."
 
 
 def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
     if not np.isfinite(evidence.detectable):
         return [
-            f"Not enough data to tell: no error could be shown by these {rows} ({p}), and none of up to {up_to} can be "
-            "ruled out."
+            f"Not enough data to tell: {rows} are too few to show any error ({p}), and one of up to {up_to} remains "
+            "possible."
         ]
     return [
         f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
@@ -133,9 +130,9 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
     if found.evidence.matters is False:
         where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:
-        off += f", which matters ({enough} does)"
+        off += f", which is enough to matter ({enough})"
     else:
-        off += f". Whether that matters ({enough} would) these rows cannot say"
+        off += f". There are too few rows to tell whether that is enough to matter ({enough})"
     return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found)]
 
 
