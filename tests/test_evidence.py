@@ -220,7 +220,9 @@ def test_many_rows_settle_it():
     (wrong,) = verdicts(20_000, "overconfident", 1)
     assert wrong.verdict.startswith("Evidence of miscalibration (p ≤ 0.001): scores from ")
     assert "On average the probabilities are off by 0." in wrong.verdict
-    assert "which is enough to matter (0.050 or more). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
+    assert (
+        "which is enough to matter (0.050 or more). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
+    )
     assert "Next: compare_calibrators" in wrong.verdict
     assert "evidence   miscalibrated: p ≤ 0.001" in str(wrong)
 

@@ -105,7 +105,9 @@ def _rows(c: CalibratorComparison) -> str:
     half = _spread(c.after.headline)
     if not half > _WIDE:
         return ""
-    return f"With {c.n_samples:,} rows the calibration error is uncertain by ± {half:.2g}; smaller gains need more rows."
+    return (
+        f"With {c.n_samples:,} rows the calibration error is uncertain by ± {half:.2g}; smaller gains need more rows."
+    )
 
 
 def _score(c: CalibratorComparison) -> str:
