@@ -304,7 +304,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     assert "venn-abers" in refused(capsys, "fix", source, "--save", tmp_path / "n.json", "--calibrator", "magic")
     assert "venn-abers" in refused(capsys, "compare", source, "--calibrators", "platt,magic")
     assert "no column 'p'" in refused(capsys, "compare", source, "--prob", "p")
-    assert "label 'maybe' is not among" in refused(capsys, "compare", source, "--pos-label", "maybe")
+    assert "label 'maybe' is not a label of the file" in refused(capsys, "compare", source, "--pos-label", "maybe")
     assert "--pos-label 7" in refused(capsys, "compare", source, "--pos-label", "7")
     assert "cv must be" in refused(capsys, "compare", source, "--cv", "1")
     assert "goal must be" in refused(capsys, "compare", source, "--goal", "mse")
@@ -312,7 +312,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     assert "is a directory" in refused(capsys, "apply", model, source, "--out", tmp_path)
     twice = tmp_path / "twice.csv"
     binary.with_columns(pl.col("y_prob").alias("y_prob2")).write_csv(twice)
-    assert "there is a column 'y_prob2'" in refused(capsys, "apply", model, twice, "--out", out, "--suffix", "2")
+    assert "a column 'y_prob2' already exists" in refused(capsys, "apply", model, twice, "--out", out, "--suffix", "2")
     (tmp_path / "foreign.json").write_text('{"format": "other"}')
     assert "not a saved calibrator" in refused(capsys, "apply", tmp_path / "foreign.json", source, "--out", out)
     (tmp_path / "cut.json").write_text(model.read_text()[:-40])
