@@ -49,12 +49,12 @@ def test_python_is_told_of_python(rows):
 def test_a_command_tells_of_commands_and_its_page_of_both(file, tmp_path, capsys):
     page = tmp_path / "page.html"
     for text in (said_by(capsys, "report", file, "--html", page), said_by(capsys, "report", file, "--stream")):
-        assert f"Next: {COMMAND} finds" in text
+        assert f"Next: run {COMMAND} to choose" in text
         assert "pass --groups." in text
         assert "compare_calibrators" not in text
         assert "AutoCalibrator" not in text
     told = page.read_text(encoding="utf-8")
-    assert f"Next: {COMMAND} (in Python {CALL}) finds" in told
+    assert f"Next: run {COMMAND} (in Python {CALL}) to choose" in told
     assert "pass --groups, in Python groups=." in told
 
 
