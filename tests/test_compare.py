@@ -110,7 +110,7 @@ def test_readers():
     assert text.startswith("A title\n")
     assert max(map(len, text.splitlines())) <= 100
     assert found.to_dict()["calibrators"][0]["error"]["value"] == found.rows[0].error.value
-    with pytest.raises(ValueError, match="name must be one of temperature, isotonic; got 'x'"):
+    with pytest.raises(ValueError, match="name must be one of 'temperature', 'isotonic'; got 'x'"):
         found.row("x")
 
 
@@ -229,7 +229,7 @@ def test_the_choice_is_fitted_as_it_was_compared():
     want = TemperatureScaling(labels=["b", "a", "c"]).fit(q, names[o])
     np.testing.assert_array_equal(one.predict_proba(q), want.predict_proba(q))
     assert type(found.calibrator("isotonic")).__name__ == "OneVsRest"
-    with pytest.raises(ValueError, match="name must be one of temperature, isotonic"):
+    with pytest.raises(ValueError, match="name must be one of 'temperature', 'isotonic'"):
         found.calibrator("beta")
 
 

@@ -115,8 +115,7 @@ def from_frame(
         raise ValueError(
             f"groups and by cannot go together; got groups={groups!r} and by={by!r}: select one value of by"
         )
-    if n_cells not in _CELLS:
-        raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
+    check_choice("n_cells", n_cells, _CELLS)
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
     roles = {"label": label, "prob": prob, "weight": weight, "groups": groups}

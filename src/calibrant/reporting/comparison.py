@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ..calibrators import Calibrator
 from ..calibrators.choosing import SCORE_WORDS, choice_sentence, choice_words
+from ..data.checks import check_choice
 from ..data.printing import Audience, half_width, known, printable, signed, with_ends
 from ..data.result import Result, Table, jsonable
 from ..data.types import Label
@@ -250,10 +251,8 @@ class CalibratorComparison(Table):
 
     def row(self, name: str) -> ComparedCalibrator:
         """The row of a calibrator; ValueError where there is none."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise ValueError(f"name must be one of {', '.join(row.name for row in self.rows)}; got {name!r}")
+        rows = {row.name: row for row in self.rows}
+        return rows[check_choice("name", name, rows)]
 
     @property
     def verdict(self) -> str:

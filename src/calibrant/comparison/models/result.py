@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...data.checks import check_choice
 from ...data.printing import equals, half_width, known, printable, pvalue_text, signed, with_ends
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
@@ -160,8 +161,7 @@ class ModelComparison(Picture, Paged):
 
     def of(self, measure: str) -> tuple[Difference, ...]:
         """Differences of one measure; ValueError for one that is not there."""
-        if measure not in self.measures:
-            raise ValueError(f"measure must be one of {', '.join(map(repr, self.measures))}; got {measure!r}")
+        check_choice("measure", measure, self.measures)
         return tuple(d for d in self.differences if d.measure == measure)
 
     def difference(self, measure: str, model: str, other: str) -> Difference:
