@@ -40,7 +40,7 @@ def takers() -> dict[str, Callable[..., Any]]:
             continue
         try:
             value(judged(None))
-        except Exception:
+        except (TypeError, ValueError, AttributeError):  # it takes something else than predictions
             continue
         found[name] = value
     return found
