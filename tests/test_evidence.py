@@ -223,7 +223,7 @@ def test_many_rows_settle_it():
     assert (
         "which is enough to matter (0.050 or more). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
     )
-    assert "Next: compare_calibrators" in wrong.verdict
+    assert "Next: run compare_calibrators(y_true, y_prob) to choose a calibrator" in wrong.verdict
     assert "evidence   miscalibrated: p ≤ 0.001" in str(wrong)
 
 
