@@ -487,11 +487,12 @@ def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch)
     ],
     ids=["bz2", "xz", "utf-16", "xls", "xlsx"],
 )
-@pytest.mark.parametrize("name", ["rows.csv", "rows"])
-def test_files_of_other_kinds_say_how_to_convert_them(capsys, tmp_path, pack, text, name):
+@pytest.mark.parametrize("name", ["rows.csv", "rows", "rows.xlsx"])
+@pytest.mark.parametrize("how", [(), ("--engine", "polars"), ("--by", "site"), ("--by", "site", "--stream")], ids=str)
+def test_files_of_other_kinds_say_how_to_convert_them(capsys, tmp_path, pack, text, name, how):
     file = tmp_path / name
-    file.write_bytes(pack(b"y_true,y_prob\n1,0.5\n"))
-    code, _, err = run(capsys, "report", file)
+    file.write_bytes(pack(b"y_true,y_prob,site\n1,0.5,a\n"))
+    code, _, err = run(capsys, "report", file, *how)
     assert code == 2
     assert f"{file} {text.format(file=file)}" in err
 

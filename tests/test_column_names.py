@@ -7,6 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import decisions, significance
+from calibrant.calibrators import select_calibrator
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -76,6 +77,23 @@ def test_models_are_columns(frame):
     assert [model.name for model in named.models] == ["old", "new"]
 
 
+@pytest.mark.parametrize("prob", ["p", ["r", "p"]])
+def test_calibrators_are_chosen_by_columns(frame, prob):
+    few = {"candidates": ["identity", "platt"]}
+    named = {"label": "y", "prob": prob, "weight": "w", "groups": "site"} | few
+    of_rows = {"sample_weight": COLUMNS["w"], "groups": COLUMNS["site"]} | few
+    scores = P if prob == "p" else np.column_stack([1 - P, P])
+    if prob != "p":
+        named["labels"] = [0, 1]
+    found, plain = cal.compare_calibrators(frame, **named), cal.compare_calibrators(Y, scores, **of_rows)
+    assert (found.digest, found.verdict) == (plain.digest, plain.verdict)
+    found, plain = select_calibrator(frame, **named), select_calibrator(scores, Y, **of_rows)
+    for one, other in zip(found.table, plain.table, strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+    with pytest.raises(TypeError, match="label names columns of the frame: y must not be given with it"):
+        select_calibrator(frame, Y, label="y", prob="p")
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -90,7 +108,7 @@ def test_models_are_columns(frame):
     ],
 )
 def test_names_that_cannot_be_read(frame, options, text):
-    for function in (cal.report, cal.as_predictions):
+    for function in (cal.report, cal.as_predictions, cal.compare_calibrators):
         with pytest.raises((TypeError, ValueError)) as error:
             function(frame, **options)
         assert text in str(error.value)

@@ -1,5 +1,6 @@
 """`calibrant report` by engines, on patterns, folders and queries; `--sums`, and `calibrant merge`."""
 
+import gzip
 import importlib.util
 import json
 import os
@@ -139,10 +140,59 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
 
 
-def test_subgroups_need_no_engine(capsys, table, tmp_path):
-    table.write_csv(tmp_path / "one.csv")
-    args = ("report", tmp_path / "one.csv", "--label", "y", "--prob", "p", "--by", "region")
-    assert found(capsys, *args) == found(capsys, *args, "--engine", "polars")
+@pytest.fixture
+def one(table, tmp_path):
+    table.with_columns(game=pl.int_range(pl.len()) // 5).write_csv(tmp_path / "one.csv")
+    return ("report", tmp_path / "one.csv", "--label", "y", "--prob", "p", "--by", "region")
+
+
+@pytest.mark.parametrize("groups", [(), ("--groups", "game")], ids=str)
+def test_subgroups_of_rows_are_those_of_the_other_command(capsys, one, tmp_path, groups):
+    """Rows of a file, in groups or not: one answer, a page with a title, and sums that are those of all rows."""
+    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
+    got = found(capsys, *one, *groups, "--html", page, "--sums", sums, "--title", "By region")
+    want = found(capsys, "subgroups", *one[1:], *groups)
+    assert got.pop("title") == "By region"
+    assert want.pop("title") == "Calibration of one.csv by region"
+    assert got == want
+    assert "<title>By region</title>" in page.read_text(encoding="utf-8")
+    whole = tmp_path / "whole.sums"
+    assert run(capsys, *one[:-2], *groups, "--sums", whole)[0] == 0
+    assert sums.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("how", [("--stream",), ("--engine", "polars")], ids=str)
+def test_subgroups_in_one_pass(capsys, one, tmp_path, how):
+    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
+    got = found(capsys, *one, *how, "--html", page, "--sums", sums)
+    want = found(capsys, *one)
+    assert got["title"] == want["title"] == "Calibration of one.csv by region"
+    for part, other in zip(got["columns"][0]["subgroups"], want["columns"][0]["subgroups"], strict=True):
+        assert (part["name"], part["n_samples"]) == (other["name"], other["n_samples"])
+        assert part["error"] == pytest.approx(other["error"], rel=1e-9)
+    assert "<svg" in page.read_text(encoding="utf-8")
+    merged = found(capsys, "merge", sums)
+    whole = found(capsys, *one[:-2])
+    assert merged["n_samples"] == 6000
+    assert merged["headline"]["value"] == pytest.approx(whole["headline"]["value"], rel=1e-9)
+
+
+def test_subgroups_of_standard_input(capsys, one, monkeypatch):
+    class Typed:
+        closed = False
+        buffer = one[1].open("rb")
+
+    monkeypatch.setattr(sys, "stdin", Typed)
+    got = found(capsys, "report", "-", *one[2:])
+    assert got["columns"] == found(capsys, *one)["columns"]
+
+
+def test_files_that_name_no_format(capsys, one, tmp_path):
+    """What is inside tells, with an engine as without: here CSV, compressed."""
+    packed = tmp_path / "one.csv.gz"
+    packed.write_bytes(gzip.compress(one[1].read_bytes()))
+    got = found(capsys, "report", packed, *one[2:], "--engine", "polars")
+    assert got["columns"] == found(capsys, *one, "--engine", "polars")["columns"]
 
 
 @pytest.mark.slow
@@ -324,32 +374,37 @@ REFUSED = {
         ["some-0.*", "--engine", "polars"],
         "matches arrow and csv and ndjson and parquet files: choose one",
     ),
-    "by of standard input": (["-", "--by", "region"], "--by cannot read standard input: give a file"),
-    "by with a page": (
-        ["some-0.csv", "--engine", "polars", "--by", "region", "--html", "x.html"],
-        "--html applies to all rows",
-    ),
-    "by with sums": (
-        ["some-0.csv", "--engine", "polars", "--by", "region", "--sums", "x.sums"],
-        "--sums applies to all rows",
-    ),
     "by and tolerance": (
-        ["some-0.csv", "--engine", "polars", "--by", "w", "--tolerance", "0.1"],
-        "--tolerance applies to all rows",
+        ["some-0.csv", "--by", "w", "--tolerance", "0.1"],
+        "--tolerance is for the verdict on all rows; subgroups are tested without it",
+    ),
+    "by and threshold": (["some-0.csv", "--by", "w", "--threshold", "0.1"], "over all rows, not per subgroup"),
+    "by in pieces": (
+        ["some-0.csv", "--by", "w", "--stream", "--sum-tolerance", "0.1"],
+        "--by with --sum-tolerance needs all rows at once: add --load",
     ),
     "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is read as label already"),
+    "by of a label of rows": (["some-0.csv", "--by", "y"], "--by y: this column is already used for labels"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
+    "by of nothing in rows": (["some-0.csv", "--by", "age"], "--by: no column 'age'"),
+    "several problems by": (["some-0.csv", "--by", "w", "--notion", "class-wise"], "several problems"),
     "corrected by": (
         ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-on", "corrected"],
         "--fail-on corrected",
     ),
     "groups and by": (
         ["some-0.csv", "--engine", "polars", "--groups", "region", "--by", "w"],
-        "--by and --groups cannot be combined",
+        "--by with --groups needs single rows, and an engine returns sums: leave out --engine",
     ),
     "one group": (["some-0.csv", "--engine", "polars", "--groups", "q"], "--groups: no column 'q'"),
-    "stream": (["some-0.csv", "--engine", "polars", "--stream"], "--stream and --load are for files"),
-    "sum tolerance": (["some-0.csv", "--engine", "polars", "--sum-tolerance", "0.1"], "--sum-tolerance is for files"),
+    "stream": (
+        ["some-0.csv", "--engine", "polars", "--stream"],
+        "--stream and --load cannot be combined with --engine",
+    ),
+    "sum tolerance": (
+        ["some-0.csv", "--engine", "polars", "--sum-tolerance", "0.1"],
+        "--sum-tolerance cannot be combined with --engine",
+    ),
     "sql without engine": (["--sql", "SELECT 1"], "--sql needs --engine duckdb"),
     "sql of polars": (["--sql", "SELECT 1", "--engine", "polars"], "--sql is for --engine duckdb; got polars"),
     "file and sql": (
@@ -367,7 +422,7 @@ REFUSED = {
         ["some-0.csv", "--engine", "polars", "--on-invalid", "mend"],
         "--on-invalid must be one of raise, drop",
     ),
-    "one file twice": (["some-0.csv", "--html", "x", "--sums", "x"], "--html and --sums are both x"),
+    "one file twice": (["some-0.csv", "--html", "x", "--sums", "x"], "--sums x is the page of --html"),
     "a column less": (["some-0.csv", "--engine", "duckdb", "--prob", "nope"], "--prob: no column 'nope'"),
     "a label of another kind": (
         ["some-0.csv", "--engine", "duckdb", "--pos-label", "ill"],
@@ -377,10 +432,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@with_duckdb
 def test_refusals_name_the_option(capsys, folder, monkeypatch, name):
     monkeypatch.chdir(folder)
     args, words = REFUSED[name]
+    if "duckdb" in args:
+        pytest.importorskip("duckdb")
     columns = [] if "--prob" in args else ["--prob", "p"]
     before = sorted(os.listdir(folder))
     assert words in refused(capsys, "report", *args, "--label", "y", *columns)
@@ -528,5 +584,6 @@ def test_files_of_a_name(tmp_path):
         "day=1/deep/d.csv",
     ]
     assert names(tmp_path / "notes.md", "csv") == (["notes.md"], ".")
+    assert names(tmp_path / "notes.md") == (["notes.md"], ".")  # what is inside tells
     with pytest.raises(ValueError, match="matches no file of csv, parquet"):
-        Files.of(str(tmp_path / "notes.md"), None)
+        Files.of(str(tmp_path / "*.md"), None)

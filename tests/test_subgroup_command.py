@@ -28,6 +28,11 @@ def path(table, tmp_path):
     return out
 
 
+def told(report, by):
+    """A report as JSON, with the title that the command gives."""
+    return json.loads(json.dumps(report.to_dict())) | {"title": f"Calibration of a.csv by {by}"}
+
+
 @pytest.mark.slow
 def test_it_is_the_library(table, path, capsys):
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--by", "age", "--weight", "w", "--json")
@@ -37,7 +42,7 @@ def test_it_is_the_library(table, path, capsys):
     )
     got = json.loads(out)
     assert [c["name"] for c in got["columns"]] == ["p_region", "age"]
-    assert got == json.loads(json.dumps(want.to_dict()))
+    assert got == told(want, "p_region, age")
     text = run(capsys, "subgroups", path, "--by", "p_region")[1]
     assert "(missing)" in text
     assert text == str(cal.subgroup_calibration(table["y_true"], table["y_prob"], table["p_region"])) + "\n"
@@ -55,7 +60,7 @@ def test_options_reach_the_library(table, path, capsys):
         level=0.9,
         min_size=600,
     )
-    assert got == json.loads(json.dumps(want.to_dict()))
+    assert got == told(want, "age")
     assert "fewer than 600" in got["columns"][0]["subgroups"][0]["warnings"][0]
 
 
@@ -111,7 +116,7 @@ def test_complaints_are_one_line(path, capsys, arguments, message):
 def test_resamples_reach_the_library(table, path, capsys):
     got = json.loads(run(capsys, "subgroups", path, "--by", "age", "--resamples", "99", "--json")[1])
     want = cal.subgroup_calibration(table["y_true"], table["y_prob"], {"age": table["age"]}, n_resamples=99)
-    assert got == json.loads(json.dumps(want.to_dict()))
+    assert got == told(want, "age")
     assert run(capsys, "subgroups", path, "--by", "age", "--resamples", "1")[0] == 2
 
 
@@ -130,7 +135,7 @@ def test_rows_in_groups(table, path, capsys):
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--groups", "patient", "--json")
     assert (code, err) == (0, "")
     want = cal.subgroup_calibration(frame["y_true"], frame["y_prob"], frame.select("p_region"), groups=frame["patient"])
-    assert json.loads(out) == json.loads(json.dumps(want.to_dict()))
+    assert json.loads(out) == told(want, "p_region")
     code, _, err = run(capsys, "subgroups", path, "--by", "age", "--groups", "age")
     assert code == 2
     assert "--by age: this column is already used for labels, weights or --groups" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -14,7 +14,7 @@ from ..data import notebook
 from ..data.checks import check_choice, check_int, check_names, check_type
 from ..data.fields import Field, Plain, Several
 from ..data.predictions import Predictions
-from ..data.public_function import public_function
+from ..data.public_function import ColumnOptions, public_function
 from ..data.result import Table, one_line
 from ..data.types import FloatArray, Label
 from ..data.weights import ones_or
@@ -178,6 +178,7 @@ def select_calibrator(
     input: str = "probability",
     labels: Any = None,
     random_state: Any = 0,
+    **columns: Unpack[ColumnOptions],
 ) -> Selection:
     r"""Choose a calibrator by cross-validation.
 
@@ -208,6 +209,8 @@ def select_calibrator(
         As :class:`TemperatureScaling`; they replace those of the candidates.
     random_state : int, RandomState or None, default 0
         Of the folds.
+    label, prob, weight : str, or list of str, optional
+        Columns of a data frame that replaces ``scores`` and ``y``; ``groups`` may then name a column too.
 
     Returns
     -------

@@ -99,16 +99,11 @@ def subgroups_command(
 
     outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
     with source.table() as table:
-        subgroups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
-        columns = source.columns(table, aside=subgroups)
-        clash = [c for c in subgroups if c in (columns.label, columns.weight, columns.groups)]
-        if clash:
-            raise ValueError(f"--by {clash[0]}: this column is already used for labels, weights or --groups")
-        frame = next(table.batches(subgroups))
+        columns, subgroups = source.with_subgroups(table, by)
         found = subgroup_calibration(
             columns.predictions(),
             None,
-            {name: frame[name] for name in subgroups},
+            next(table.batches(subgroups)),
             notion=columns.notion(notion),
             test=test,
             adjust=adjust,
@@ -116,6 +111,7 @@ def subgroups_command(
             min_size=min_size,
             n_resamples=resamples,
         )
+    found = replace(found, title=f"Calibration of {source.name} by {', '.join(subgroups)}")
     outputs["plot"].draw(found)
     outputs["html"].write(found.to_html)
     outputs.show(options.text_of(found))

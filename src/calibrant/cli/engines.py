@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ..data.tables import FORMATS, Headed, format_of
+from ..data.tables import FORMATS, Headed, check_separated, format_inside, format_of
 from .output import check_option
 
 
@@ -45,17 +45,17 @@ class Files:
             raise ValueError("--engine cannot read standard input: leave out --engine")
         named = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
         found = [file for one in named for file in _within(Path(one))]
-        known = [f for f in found if kind is not None or format_of(f) is not None]
+        known = [f for f in found if kind or f == Path(path) or format_of(f) is not None]
+        kinds = {format_inside(f, str(f), kind) for f in known or found}
         if not known:
             raise ValueError(f"{path} matches no file" + (f" of {', '.join(FORMATS)}" if found else ""))
-        kinds = {kind or format_of(f) for f in known}
         if len(kinds) > 1:
-            raise ValueError(f"{path} matches {' and '.join(sorted(map(str, kinds)))} files: choose one with --format")
+            raise ValueError(f"{path} matches {' and '.join(sorted(kinds))} files: choose one with --format")
         suffixes = {f.suffix.lower() for f in known}
         if ".tsv" in suffixes and len(suffixes) > 1:
             raise ValueError(f"{path} matches both tab-separated and other files: read them separately")
         paths = tuple(sorted({str(f.resolve()) for f in known}))
-        return cls(paths, str(_root(Path(path)).resolve()), str(kinds.pop()))
+        return cls(paths, str(_root(Path(path)).resolve()), kinds.pop())
 
     @property
     def separator(self) -> str:
@@ -137,7 +137,10 @@ def opened(engine: str, path: str | None, kind: str | None, sql: str | None, dat
             for begins in _NO_MATTER:
                 warnings.filterwarnings("ignore", message=begins)
             frame = session.sql(sql) if files is None else chosen.scan(session, files)
-            yield Lazy("the query" if files is None else str(path), frame)
+            lazy = Lazy("the query" if files is None else str(path), frame)
+            if files is not None and files.kind == "csv":
+                check_separated(lazy.name, lazy.columns)
+            yield lazy
     except Exception as error:
         if type(error).__module__.partition(".")[0].lstrip("_") not in _THEIRS:
             raise

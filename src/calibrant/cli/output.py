@@ -40,6 +40,7 @@ _OPTIONS = (
     (r"use PlattScaling\(input='margin'\)", "choose others with --calibrators, such as platt"),
     (r"input='(\w+)'", r"--input \1"),
     (r"\bpos_label=", "--pos-label "),
+    (r"pass groups=", "pass --groups"),
     (r", or pass an array to go by position", ""),
 )
 

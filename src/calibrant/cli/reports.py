@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from glob import has_magic
+from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -15,10 +16,11 @@ from ..data.printing import printable
 from ..data.progress import progress_bar, working
 from .engines import Files, opened
 from .output import Outputs, PrintOptions, check_option, for_command, warn
-from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, Source, numbered, typed, typed_notion
+from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, FileColumns, Source, numbered, typed, typed_notion
 
 if TYPE_CHECKING:
     from ..accumulator import Accumulator
+    from ..comparison.subgroups.result import SubgroupReport
     from ..frames import SubgroupSums
     from ..measure.result import Estimate
     from ..reporting import Report
@@ -48,7 +50,9 @@ class EngineSource(Source):
             help="Read with polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
         ),
     ] = None
-    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result per value.")] = None
+    by: Annotated[
+        str | None, typer.Option(help="Column of subgroups: one result per value, as calibrant subgroups gives.")
+    ] = None
     sql: Annotated[str | None, typer.Option(help="Query that replaces FILE. Needs --engine duckdb.")] = None
     database: Annotated[str | None, typer.Option(help="Database file that --sql queries, opened read-only.")] = None
 
@@ -59,15 +63,11 @@ class EngineSource(Source):
             raise ValueError("--database needs --sql")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
-        if self.by is not None and self.groups is not None:
-            raise ValueError("--by and --groups cannot be combined: leave out one of them")
+        if self.engine is not None and self.by is not None and self.groups is not None:
+            raise ValueError("--by with --groups needs single rows, and an engine returns sums: leave out --engine")
         if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
             what = "a pattern" if self._is_pattern else "a directory"
             raise ValueError(f"{self.file} is {what}: give a single file, or add --engine polars to read all its files")
-        if self.engine is None and self.by is not None:
-            if self.file == "-":
-                raise ValueError("--by cannot read standard input: give a file")
-            object.__setattr__(self, "engine", "polars")  # one pass makes the sums of each subgroup
 
     @property
     def _is_pattern(self) -> bool:
@@ -180,17 +180,43 @@ class ReportOptions(PrintOptions):
         settings |= {"threshold": self.threshold, "title": self.title or f"Calibration of {name}"}
         return for_command(report(rows, None, **settings, **options))
 
-    def finish(self, found: Report, sums: Accumulator, outputs: Outputs) -> None:
+    def check_by(self) -> None:
+        """Refuse what subgroups do not have."""
+        if self.tolerance is not None:
+            raise ValueError(
+                "--tolerance is for the verdict on all rows; subgroups are tested without it: leave it out"
+            )
+        if self.threshold is not None:
+            raise ValueError("--threshold counts decisions over all rows, not per subgroup: leave it out")
+        if self.fail_on == "corrected":
+            raise ValueError("--fail-on corrected is not available for subgroups: use value or low")
+
+    def of_sums(self, sums: Accumulator | SubgroupSums, source: EngineSource) -> Report | SubgroupReport:
+        """The report on sums of all rows, or of subgroups."""
+        from ..frames import SubgroupSums
+
+        if not isinstance(sums, SubgroupSums):
+            return self.report(sums, source.name)
+        return self.titled(sums.subgroups(self.chosen, level=self.level), source)
+
+    def titled(self, found: SubgroupReport, source: EngineSource) -> SubgroupReport:
+        """With the title that was given, or the name of the file."""
+        return replace(found, title=self.title or f"Calibration of {source.name} by {source.by}")
+
+    def finish(self, found: Report | SubgroupReport, sums: Accumulator | SubgroupSums, outputs: Outputs) -> None:
         """Write the files and print; exit with 1 where the error is too large."""
-        outputs["sums"].write(sums.to_bytes)
+        from ..reporting import Report
+
+        outputs["sums"].write(lambda: (reduce(add, sums.values()) if isinstance(sums, Mapping) else sums).to_bytes())
         outputs["html"].write(found.to_html)
         outputs.show(self.text_of(found))
-        self.fail({"": _COMPARED[self.fail_on](found.headline)})
-
-    def fail(self, errors: Mapping[str, float]) -> None:
-        """Exit with 1 where an error is above what was allowed; errors by what they are of."""
         if self.fail_above is None:
             return
+        if isinstance(found, Report):
+            errors = {"": _COMPARED[self.fail_on](found.headline)}
+        else:
+            low = self.fail_on == "low"
+            errors = {f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups}
         above = {of: value for of, value in errors.items() if not value <= self.fail_above}
         for of, value in above.items():
             what = f"calibration error {value:.4f} ({self.fail_on}){printable(of)}"
@@ -220,6 +246,8 @@ def report_command(
     ] = None,
 ) -> None:
     """Report on the predictions in a file, in the files of a pattern or folder, or from a query."""
+    if source.by is not None:
+        options.check_by()
     outputs = options.outputs(source.files_read() if options.html or options.sums else {})
     if source.engine is None:
         if on_invalid != "raise":
@@ -232,18 +260,10 @@ def report_command(
         if value is not None:
             raise ValueError(f"{option} cannot be combined with --engine")
     check_option("--on-invalid", on_invalid, ("raise", "drop"))
-    if source.by is not None:
-        _check_by(options)
-    sums: Any = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
+    sums = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
     if sums.dropped:
         warn(f"{sums.dropped:,} invalid rows were dropped")
-    if source.by is None:
-        options.finish(options.report(sums, source.name), sums, outputs)
-        return
-    found = sums.subgroups(options.chosen, level=options.level)
-    outputs.show(options.text_of(found))
-    low = options.fail_on == "low"
-    options.fail({f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups})
+    options.finish(options.of_sums(sums, source), sums, outputs)
 
 
 def merge_command(
@@ -259,30 +279,28 @@ def merge_command(
     options.finish(options.report(merged, name), merged, outputs)
 
 
-def _check_by(options: ReportOptions) -> None:
-    """Refuse what is of all rows beside subgroups."""
-    for name in ("html", "sums", "tolerance", "threshold", "title"):
-        if getattr(options, name) is not None:
-            raise ValueError(f"--{name} applies to all rows and cannot be combined with --by")
-    if options.fail_on == "corrected":
-        raise ValueError("--fail-on corrected is not available for subgroups: use value or low")
-
-
 def _from_file(
-    source: Source, options: ReportOptions, notion: str, stream: bool | None, sum_tolerance: float | None
-) -> tuple[Report, Accumulator]:
+    source: EngineSource, options: ReportOptions, notion: str, stream: bool | None, sum_tolerance: float | None
+) -> tuple[Report | SubgroupReport, Accumulator | SubgroupSums]:
     """Report on a file that is read here, whole or in pieces, and its sums where they are asked for."""
     from ..accumulator import Accumulator
+    from ..comparison.subgroups.build import subgroup_calibration
     from ..estimators import Binned
 
     with source.table() as table:
-        columns = source.columns(table)
+        columns, by = source.with_subgroups(table, [] if source.by is None else [source.by])
         chosen = columns.notion(notion)
         sums = Accumulator(
             notion=chosen, binned=options.bins or Binned(), sum_tolerance=sum_tolerance, **columns.meaning
         )
         large = table.n_bytes > STREAM_ABOVE_BYTES and source.groups is None
-        if large if stream is None else stream:
+        streams = large if stream is None else stream
+        if streams and by:
+            if sum_tolerance is not None:
+                raise ValueError("--by with --sum-tolerance needs all rows at once: add --load, or leave out --stream")
+            pieces = _sums_by(columns, by[0], {"notion": chosen, "binned": options.bins})
+            return options.of_sums(pieces, source), pieces
+        if streams:
             with progress_bar("reading rows", table.n_rows()) as advance:
                 for rows in columns.pieces(PIECE_ROWS):
                     with numbered(rows.numbers):
@@ -290,10 +308,25 @@ def _from_file(
                     advance(len(rows.y_true))
             return options.report(sums, source.name), sums
         rows = next(columns.pieces())
-        found = options.report(columns.predictions(rows, sum_tolerance), source.name, notion=chosen)
+        p = columns.predictions(rows, sum_tolerance)
+        found: Report | SubgroupReport
+        if by:
+            of = {"notion": chosen, "estimator": options.chosen, "level": options.level}
+            found = options.titled(subgroup_calibration(p, None, next(table.batches(by)), **of), source)
+        else:
+            found = options.report(p, source.name, notion=chosen)
         if options.sums is not None:
             sums.update(rows.y_true, rows.y_prob, rows.weight, rows.groups)
         return found, sums
+
+
+def _sums_by(columns: FileColumns, by: str, settings: Mapping[str, Any]) -> SubgroupSums:
+    """Sums of each subgroup of a file, in one pass."""
+    from ..frames import SubgroupSums, from_frame
+
+    probs = columns.probs[0] if len(columns.probs) == 1 else columns.probs
+    roles: dict[str, Any] = {"label": columns.label, "prob": probs, "weight": columns.weight, "by": by}
+    return cast(SubgroupSums, from_frame(columns.table.frame, **roles, **settings, **columns.meaning))
 
 
 def _merged(files: Sequence[Path]) -> Accumulator:

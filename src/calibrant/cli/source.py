@@ -75,6 +75,14 @@ class Source:
             raise ValueError(f"--prob {' '.join(patterns)}: no column left besides labels and weights")
         return found
 
+    def with_subgroups(self, table: FileTable, patterns: Sequence[str]) -> tuple[FileColumns, list[str]]:
+        """Columns of the file, and those of subgroups, which are used for nothing else."""
+        by = list(dict.fromkeys(c for pattern in patterns for c in table.find(pattern, "--by")))
+        columns = self.columns(table, aside=by)
+        if clash := [c for c in by if c in columns.names]:
+            raise ValueError(f"--by {clash[0]}: this column is already used for labels, weights or --groups")
+        return columns, by
+
     def columns(self, table: FileTable, aside: Collection[str] = ()) -> FileColumns:
         """Columns of the file, where patterns leave some aside; ValueError says what is missing or at odds."""
         from ..data.columns import named_labels, some

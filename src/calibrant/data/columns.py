@@ -32,10 +32,15 @@ def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) ->
             taken[name] = argument
 
 
-def from_columns(given: Mapping[str, Any], scores: str = "y_prob") -> dict[str, Any]:
-    """Arguments of a function, with the columns that they name of the frame ``y_true``; ``scores`` takes ``prob``."""
-    out = {k: v for k, v in given.items() if k not in FRAME_OPTIONS}
-    frame, label, prob, weight = (given.get(name) for name in ("y_true", "label", "prob", "weight"))
+def from_columns(
+    given: Mapping[str, Any], truth: str = "y_true", scores: str = "y_prob", place: str = "y_true"
+) -> dict[str, Any]:
+    """Arguments of a function, with columns in place of their names: ``truth`` takes ``label``, ``scores`` ``prob``.
+
+    ``place`` is the argument, one of these two, where the data frame is.
+    """
+    out = {k: v for k, v in given.items() if k not in {*FRAME_OPTIONS, place}}
+    frame, label, prob, weight = (given.get(name) for name in (place, "label", "prob", "weight"))
     import narwhals as nw
 
     try:
@@ -45,10 +50,10 @@ def from_columns(given: Mapping[str, Any], scores: str = "y_prob") -> dict[str, 
             f"label, prob and weight name columns of a data frame in memory, given first; got {type(frame).__name__} "
             "(calibrant.from_frame reads lazy frames)"
         ) from error
-    for name, value, other in (("label", label, None), ("prob", prob, scores), ("weight", weight, "sample_weight")):
+    for name, value, other in (("label", label, truth), ("prob", prob, scores), ("weight", weight, "sample_weight")):
         if value is None and name != "weight":
             raise TypeError(f"{name} must name the columns of the frame: pass label= and prob=")
-        if value is not None and out.get(other or "") is not None:
+        if value is not None and out.get(other) is not None:
             raise TypeError(f"{name} names columns of the frame: {other} must not be given with it")
     if weight is not None:
         out["sample_weight"] = weight
@@ -60,7 +65,7 @@ def from_columns(given: Mapping[str, Any], scores: str = "y_prob") -> dict[str, 
         check_roles({"features": features}, held.columns)  # which may be scores, too
         out["features"] = held.select(features).to_native()
     columns = {name: held.select(names).to_native() for name, names in models.items()}
-    out["y_true"], out[scores] = held[label].to_native(), columns if isinstance(prob, Mapping) else columns[""]
+    out[truth], out[scores] = held[label].to_native(), columns if isinstance(prob, Mapping) else columns[""]
     for name in aside.keys() - {"label"}:
         several = name == "by"
         out[name] = (held.select(aside[name]) if several else held[aside[name][0]]).to_native()

@@ -19,7 +19,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class InputOptions(TypedDict, total=False):
+class ColumnOptions(TypedDict, total=False):
+    """Columns of a data frame that replaces labels and scores."""
+
+    label: str | None
+    prob: Any
+    weight: str | None
+
+
+class InputOptions(ColumnOptions, total=False):
     """How labels and probabilities are interpreted; see :func:`calibrant.as_predictions`."""
 
     labels: Sequence[Any] | None
@@ -29,9 +37,6 @@ class InputOptions(TypedDict, total=False):
     from_logits: bool
     groups: Any
     group_average: str
-    label: str | None
-    prob: Any
-    weight: str | None
 
 
 _OPTIONS = {
@@ -41,6 +46,10 @@ _OPTIONS = {
 }
 
 
+#: Options by the annotation of the last argument.
+_TAKEN = {f"Unpack[{kind.__name__}]": tuple(kind.__annotations__) for kind in (ColumnOptions, InputOptions)}
+
+
 class SumsOfRows(Tabular):
     """Stands for rows that are no longer available: base class of :class:`calibrant.Accumulator`."""
 
@@ -48,23 +57,28 @@ class SumsOfRows(Tabular):
 def public_function(
     *, grouped: bool = False, sums: bool | tuple[str, ...] = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
+    """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``, or ``Unpack[ColumnOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
-    the function. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all rows
-    were independent. ``sums``: whether an Accumulator may stand in place of the rows, which have been interpreted when
-    they were added, with all other arguments or with those named.
+    the function. A data frame is passed first, in place of the first two arguments: labels and scores, or
+    scores and ``y``. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all
+    rows were independent. ``sums``: whether an Accumulator may stand in place of the rows, which have been interpreted
+    when they were added, with all other arguments or with those named.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        reads = len(own) < len(signature.parameters)
-        options = [p for p in _OPTIONS.values() if grouped or not p.name.startswith("group")] if reads else []
+        more = {p.annotation for p in signature.parameters.values()} & _TAKEN.keys()
+        wanted = {name for kind in more for name in _TAKEN[kind] if grouped or not name.startswith("group")}
+        options = [p for name, p in _OPTIONS.items() if name in wanted]
         every = [*own, *options]
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
         title = function.__qualname__.removesuffix(".__init__")
         names = [p.name for p in own]
+        first_two = [*(name for name in names if name not in ("self", "cls")), "", ""][:2]
+        frame = first_two[0]
+        truth, scores = first_two[::-1] if first_two[1] == "y" else first_two
         of_sums = set(names if isinstance(sums, bool) else sums) - {"y_true"}
 
         @functools.wraps(function)
@@ -76,8 +90,8 @@ def public_function(
                 _refuse_groups(function, (*args, *kwargs.values()))
             if not FRAME_OPTIONS.isdisjoint(kwargs):
                 named = dict(zip(names, args, strict=False)) | dict(kwargs)
-                if not isinstance(named.get("y_true"), SumsOfRows):  # these say below what they take
-                    args, kwargs = cast(Any, ((), from_columns(named, names[names.index("y_true") + 1])))
+                if not isinstance(named.get(frame), SumsOfRows):  # these say below what they take
+                    args, kwargs = cast(Any, ((), from_columns(named, truth, scores, frame)))
             with working(title):
                 first = args[0] if args else kwargs.get("y_true")
                 if isinstance(first, SumsOfRows):

@@ -189,8 +189,11 @@ class WithPage:
 class Paged(WithPage, Table):
     """A result with a page of its own: a sentence first, then tables, the details folded away."""
 
-    #: Above the page.
-    title: ClassVar[str]
+    if TYPE_CHECKING:  # a field, or the same for all
+
+        @property
+        def title(self) -> str:
+            """Above the page."""
 
     @abstractmethod
     def _sections(self) -> list[Section]:

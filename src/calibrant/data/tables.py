@@ -53,11 +53,37 @@ _OTHER_KINDS = (
 )
 
 
-def _refuse_other_kinds(name: str, typed: str, head: bytes) -> None:
-    """ValueError for a file of a kind that is recognised and not read: it says how to convert it."""
+def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
+    """Format of a file: the chosen one, else by its name, else by its first bytes.
+
+    ValueError, with what to do, for a file that cannot be read in it: other kinds are recognised by their first bytes.
+    """
+    with path.open("rb") as file:
+        head = file.read(64)
     for start, kind, convert in _OTHER_KINDS:
         if re.match(start, head):
+            typed = quote(name) if Path(name) == path else "FILE"
             raise ValueError(f"{name} is {kind}: convert it first ({convert.format(name=typed)})")
+    found = chosen or format_of(path)
+    if found is None and head.startswith(b"PAR1"):
+        found = "parquet"
+    elif found is None and head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        found = "arrow"
+    elif found is None:
+        found = "ndjson" if head.lstrip().startswith((b"{", b"[")) else "csv"
+    if found == "ndjson" and head.lstrip().startswith(b"["):
+        raise ValueError(f"{name} is a JSON array: write NDJSON, one object per line")
+    return found
+
+
+def check_separated(name: str, columns: Sequence[str]) -> None:
+    """ValueError for a CSV file whose only column looks like several that something else separates."""
+    separator = next((c for c in ";\t|" if c in columns[0]), None) if len(columns) == 1 else None
+    if separator is not None:
+        raise ValueError(
+            f"{name} has one column, {columns[0]!r}: is it separated by {separator!r}? "
+            "Separate by commas, or by tabs in a file called .tsv"
+        )
 
 
 class Headed:
@@ -91,7 +117,7 @@ class Headed:
 
 
 class FileTable(Headed):
-    """A file of predictions, scanned lazily.
+    """A file of predictions, scanned lazily: ``frame`` is a lazy frame of polars.
 
     Parameters
     ----------
@@ -126,25 +152,17 @@ class FileTable(Headed):
         self.n_bytes = self.path.stat().st_size
         if self.n_bytes == 0:
             raise ValueError(f"{self.name} is empty")
-        _refuse_other_kinds(self.name, "FILE" if path == "-" else quote(path), self._head())
-        self.file_format = file_format or format_of(self.path) or self._sniff()
-        if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
-            raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object per line")
+        self.file_format = format_inside(self.path, self.name, file_format)
         self._as_text = as_text
         try:
-            self._frame = self._scan()
-            self._schema = self._frame.collect_schema()
+            self.frame = self._scan()
+            self._schema = self.frame.collect_schema()
         except Exception as error:
             self._explain(error)
             raise
         self.columns = self._schema.names()
-        (only, *others) = self.columns or [""]
-        separator = next((c for c in ";\t|" if c in only), None)
-        if self.file_format == "csv" and not others and separator is not None:
-            raise ValueError(
-                f"{self.name} has one column, {only!r}: is it separated by {separator!r}? "
-                "Separate by commas, or by tabs in a file called .tsv"
-            )
+        if self.file_format == "csv":
+            check_separated(self.name, self.columns)
 
     def close(self) -> None:
         """Remove the temporary copy of standard input."""
@@ -188,26 +206,14 @@ class FileTable(Headed):
             return pl.scan_parquet(path, hive_partitioning=False)
         if self.file_format == "ndjson":
             return pl.scan_ndjson(path, infer_schema_length=self._typing_rows)
-        if self._head().startswith(b"ARROW1"):
-            return pl.scan_ipc(path, hive_partitioning=False)
-        return pl.read_ipc_stream(self.path).lazy()
+        with self.path.open("rb") as file:
+            streamed = not file.read(6).startswith(b"ARROW1")
+        return pl.read_ipc_stream(self.path).lazy() if streamed else pl.scan_ipc(path, hive_partitioning=False)
 
     @property
     def separator(self) -> str:
         """What separates fields of CSV."""
         return "\t" if self.path.suffix.lower() == ".tsv" else ","
-
-    def _head(self) -> bytes:
-        with self.path.open("rb") as file:
-            return file.read(64)
-
-    def _sniff(self) -> str:
-        head = self._head()
-        if head.startswith(b"PAR1"):
-            return "parquet"
-        if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-            return "arrow"
-        return "ndjson" if head.lstrip().startswith((b"{", b"[")) else "csv"
 
     @property
     def _typing_rows(self) -> int | None:
@@ -228,7 +234,7 @@ class FileTable(Headed):
         import polars as pl
 
         if self._schema[column] == pl.String:
-            as_numbers(self._frame.select(column).collect(), [column])  # says which row holds none
+            as_numbers(self.frame.select(column).collect(), [column])  # says which row holds none
         _check_numeric(column, self._schema[column], purpose)
 
     def distinct(self, column: str) -> list[Any]:
@@ -238,7 +244,7 @@ class FileTable(Headed):
         kind = self._schema[column]
         if kind.is_nested() or kind.is_temporal() or kind in (pl.Object, pl.Decimal):
             raise ValueError(f"column {column!r} holds {kind}: labels are int, bool or text")
-        values = self._frame.select(pl.col(column).unique()).collect(engine="streaming")[column]
+        values = self.frame.select(pl.col(column).unique()).collect(engine="streaming")[column]
         if kind.is_float():
             whole = values.is_null() | (values.is_finite() & (values == values.floor()))
             bad = [v for v in values.filter(~whole).to_list() if v == v]
@@ -265,18 +271,18 @@ class FileTable(Headed):
             is_there = held.is_null() | held.is_nan() if self._schema[column].is_float() else held.is_null()
         else:
             is_there = held == value
-        rows = self._frame.select(is_there.arg_true().first()).collect(engine="streaming")
+        rows = self.frame.select(is_there.arg_true().first()).collect(engine="streaming")
         return int(rows.item())
 
     def n_rows(self) -> int:
         """Number of rows."""
         import polars as pl
 
-        return int(self._frame.select(pl.len()).collect(engine="streaming").item())
+        return int(self.frame.select(pl.len()).collect(engine="streaming").item())
 
     def batches(self, columns: Sequence[str] | None = None, size: int | None = None) -> Iterator[Any]:
         """Frames of ``size`` rows (None: all at once), in order, of some columns (None: all)."""
-        chosen = self._frame if columns is None else self._frame.select(list(dict.fromkeys(columns)))
+        chosen = self.frame if columns is None else self.frame.select(list(dict.fromkeys(columns)))
         yield from [chosen.collect()] if size is None else chosen.collect_batches(chunk_size=size)
 
     def sample(self, columns: Sequence[str], most: int, seed: int, size: int) -> tuple[Any, AnyArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from ..data.convert import to_array
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
-from ..data.public_function import public_function
+from ..data.public_function import ColumnOptions, public_function
 from ..data.types import FloatArray
 from ..notions import Notion
 from .assemble import report
@@ -57,6 +57,7 @@ def compare_calibrators(
     random_state: Any = 0,
     progress: bool | None = None,
     title: str = "Comparison of calibrators",
+    **columns: Unpack[ColumnOptions],
 ) -> CalibratorComparison:
     r"""Cross-validate calibrators: scores, accuracy and calibration errors on held-out rows.
 
@@ -83,6 +84,8 @@ def compare_calibrators(
         A progress bar on standard error: at once (True), never (False), or, by default, as of all functions: after two
         seconds, on a terminal or in a notebook. Needs rich (extra ``cli``).
     title : str
+    label, prob, weight : str, or list of str, optional
+        Columns of a data frame that replaces ``y_true`` and ``y_prob``; ``groups`` may then name a column too.
 
     Returns
     -------

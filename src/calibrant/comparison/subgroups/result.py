@@ -133,11 +133,11 @@ class SubgroupReport(Picture, Paged):
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     n_samples : int
+    title : str
+        Of the page.
     """
 
     display: ClassVar[str] = "SubgroupDisplay"
-    title: ClassVar[str] = "Calibration by subgroup"
-
     columns: tuple[SubgroupColumn, ...]
     test: str
     adjust: str
@@ -146,6 +146,7 @@ class SubgroupReport(Picture, Paged):
     label: Label
     level: float
     n_samples: int
+    title: str = "Calibration by subgroup"
 
     @property
     def subgroups(self) -> tuple[Subgroup, ...]:
