@@ -99,6 +99,24 @@ def test_groups_in_predictions_are_groups_beside_arrays():
     assert [row["se"] for row in chosen.table] == [row.se for row in one.rows]
 
 
+def test_an_average_of_rows_in_groups():
+    """Folds and evidence are those of the choice by the same rule; rows of weight 0 are in no group."""
+    group, s, y = clustered(20, 10)
+    p = sharper(s)
+    found = c.AutoCalibrator(TRIED).fit(p, y, groups=[f"ward {g}" for g in group])
+    want = c.select_calibrator(p, y, groups=group, candidates=TRIED, rule="average")
+    for row, other in zip(found.table_, want.table, strict=True):
+        assert row | {"seconds": 0} == other | {"seconds": 0}
+    plain = c.AutoCalibrator(TRIED).fit(p, y)
+    assert found.table_[0]["weight"] > plain.table_[0]["weight"]
+    weights = np.repeat([1.0, 0.0], [150, 50])
+    some = c.AutoCalibrator(TRIED).fit(p, y, weights, groups=group)
+    few = c.AutoCalibrator(TRIED).fit(p[:150], y[:150], groups=group[:150])
+    np.testing.assert_allclose(some.predict_proba(p), few.predict_proba(p))
+    with pytest.raises(ValueError, match="groups must name at least 2 groups"):
+        c.AutoCalibrator(TRIED).fit(p, y, groups=np.zeros(len(y)))
+
+
 def test_groups_of_several_classes_and_what_is_refused():
     group, p, y = several()
     found = cal.compare_calibrators(y, p, groups=group, candidates={"temperature": c.TemperatureScaling()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -14,6 +14,7 @@ from ..data import notebook
 from ..data.checks import check_choice, check_int, check_names, check_type
 from ..data.fields import Field, Plain, Several
 from ..data.predictions import Predictions
+from ..data.progress import working
 from ..data.public_function import ColumnOptions, public_function
 from ..data.result import Table, one_line
 from ..data.types import FloatArray, Label
@@ -317,6 +318,20 @@ class AutoCalibrator(Calibrator):
         "calibrator_": Fitted(),
         "table_": Several(Plain(dict)),
     }
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Weigh the candidates and fit those that have weight.
+
+        Parameters
+        ----------
+        scores, y, sample_weight
+            As :meth:`Calibrator.fit`.
+        groups : array-like of shape (n,), optional
+            Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
+        """
+        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels, groups)
+        with working("AutoCalibrator.fit"):
+            return self._fit_checked(sample)
 
     @property
     def _parts_rows(self) -> bool:
