@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -14,6 +15,7 @@ def parser(
     jobs: int | None = None,
     only: str | None = None,
     write: bool = False,
+    store: bool = False,
 ) -> argparse.ArgumentParser:
     """A parser that describes itself by the script's docstring and takes the shared options that have a value here."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -27,4 +29,14 @@ def parser(
         made.add_argument("--only", metavar="TEXT", default="", help=f"only the {only} whose name contains TEXT")
     if write:
         made.add_argument("--write", type=Path, metavar="FILE", help="write the page, or its section, here")
+    if store:
+        made.add_argument("--store", type=Path, required=True, metavar="FILE", help="lines of results, added to")
     return made
+
+
+def finish(options: argparse.Namespace, lines: Iterable[str]) -> None:
+    """Print a page, and write it where ``--write`` says."""
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.write is not None:
+        options.write.write_text(text, encoding="utf-8")

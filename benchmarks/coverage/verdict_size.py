@@ -11,9 +11,7 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import calibrant as cal
 from calibrant.reporting.assemble import tests_of
 
 from .. import arguments
-from .verdict import share
+from ..store import found_of, share
 
 #: Classes and rows; the notions, the level, and how many times fewer samples of a thousand classes are drawn.
 CELLS = [(3, 300), (3, 3000), (20, 1000), (20, 6000), (1000, 5000), (1000, 20_000)]
@@ -45,11 +43,10 @@ def found(k: int, n: int, notion: str, repetition: int) -> dict[str, Any]:
     y, p = drawn(k, n, repetition)
     sums = cal.Accumulator(notion=notion, labels=range(k)).update(y, p)
     _, judged, draw_test = tests_of(sums, sums.question(1, LEVEL), repetition)
-    cell = {"k": k, "n": n, "notion": notion, "repetition": repetition}
-    return cell | {"rows": draw_test().rejects, "classes": any(row.significant for row in judged)}
+    return {"rows": draw_test().rejects, "classes": any(row.significant for row in judged)}
 
 
-def page(rows: list[dict[str, Any]]) -> Iterator[str]:
+def page(every: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
     """The page, as lines."""
     yield "# Calibrated classes called miscalibrated\n"
     yield "Written by `python -m benchmarks.coverage.verdict_size`, which says how samples are drawn; % with its"
@@ -59,7 +56,7 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "|---:|---:|---|---:|---:|---:|---:|"
     for k, n in CELLS:
         for notion in NOTIONS:
-            some = [r for r in rows if (r["k"], r["n"], r["notion"]) == (k, n, notion)]
+            some = [r for key, r in every.items() if key[:3] == (k, n, notion)]
             if some:
                 cells = [share([bool(r[name]) for r in some]) for name in ("rows", "classes")]
                 either = share([r["rows"] or r["classes"] for r in some])
@@ -67,25 +64,18 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=1000, only="cells such as 'K=20 n=6000 classwise'", write=True)
-    parser.add_argument("--store", type=Path, required=True, metavar="FILE", help="lines of results, added to")
+    parser = arguments.parser(
+        __doc__, repetitions=1000, only="cells such as 'K=20 n=6000 classwise'", write=True, store=True
+    )
     options = parser.parse_args()
-    rows = [json.loads(line) for line in options.store.read_text().splitlines()] if options.store.exists() else []
-    done = {(r["k"], r["n"], r["notion"], r["repetition"]) for r in rows}
-    with options.store.open("a", encoding="utf-8") as file:
-        for repetition in range(options.repetitions):
-            for k, n in CELLS:
-                for notion in NOTIONS:
-                    few = k == 1000 and repetition % FEWER > 0
-                    if few or options.only not in f"K={k} n={n} {notion}" or (k, n, notion, repetition) in done:
-                        continue
-                    rows.append(found(k, n, notion, repetition))
-                    file.write(json.dumps(rows[-1]) + "\n")
-                    file.flush()
-    text = "\n".join(page(rows)) + "\n"
-    print(text)
-    if options.write is not None:
-        options.write.write_text(text, encoding="utf-8")
+    asked = [
+        (k, n, notion, repetition)
+        for repetition in range(options.repetitions)
+        for k, n in CELLS
+        for notion in NOTIONS
+        if options.only in f"K={k} n={n} {notion}" and not (k == 1000 and repetition % FEWER)
+    ]
+    arguments.finish(options, page(found_of(options.store, asked, found)))
 
 
 if __name__ == "__main__":

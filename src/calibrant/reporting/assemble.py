@@ -226,7 +226,7 @@ def report(
     is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
 
     Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
-    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's rule. Their
+    outcomes in ranges of scores (:func:`.range_tests`), p-values adjusted by Holm's rule. Their
     intervals are those of their 15 bins, by cumulants and not by draws (:func:`.binned_intervals`).
 
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of

@@ -14,7 +14,7 @@ from ..data.types import FloatArray, Interval, Label
 from ..estimators.base import SCALES
 from ..measure.intervals import accepted
 from ..measure.streaming import Accumulator
-from ..significance.report_test import range_pvalues
+from ..significance.report_test import beyond, range_tests
 from ..significance.result import holm, least_pvalue
 from ..sums import BinMoments
 
@@ -41,10 +41,12 @@ class ClassRow(Result):
     ece : float
         Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
     interval : Interval
-        Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
+        Of that error, widened to hold ``ece``: at the report's level for the class by itself. Of a significant class,
+        which the data chose: for all classes together (Bonferroni), and above 0 where its test would say so with
+        this correction.
     pvalue : float
         Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
-        :func:`calibrant.significance.report_test.range_pvalues`. NaN where nothing could be seen.
+        :func:`calibrant.significance.report_test.range_tests`. NaN where nothing could be seen.
     adjusted : float
         P-value corrected for the number of classes, by Holm's rule, and divided by the share of ``1 - level`` that
         classes have beside the test of all rows (:class:`.Evidence`): a calibrated model has any class marked in at
@@ -93,13 +95,17 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
     bins = replace(parts[0], **tables)
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1
     low, high = binned_intervals(bins, level)
-    pvalues = range_pvalues(bins)
+    pvalues, shifts = range_tests(bins)
     if n_groups is not None:
         pvalues = np.maximum(pvalues, least_pvalue(n_groups))
     # Holm's: a calibrated model has any class marked in at most 1 - level of all samples, however tests depend. The
     # columns of a row add up to 1, so what is needed for Benjamini and Hochberg's need not hold.
     adjusted = np.minimum(holm(pvalues) / share, 1.0)
     marked = adjusted <= 1 - level
+    # Whichever of the classes marked is told of, its interval covers; two are one question.
+    tail = (1 - level) / (len(marked) if len(marked) > 2 else 1)
+    low[marked], high[marked] = binned_intervals(bins[marked], 1 - tail)
+    low = np.where(marked & ~(low > 0), shifts * beyond(pvalues, share * tail), low)
     rates, stated = totals.class_weight / totals.weight, totals.prob_sum / totals.weight
     shown = np.maximum(errors, 0.0)
     ends = np.fmin(low, shown), np.fmax(high, shown)

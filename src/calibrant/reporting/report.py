@@ -267,13 +267,14 @@ def class_digits(row: ClassRow) -> tuple[str, str, str]:
 def class_note(r: Report) -> str:
     """What the marks of classes are."""
     level = r.headline.level
-    mark, alone = f"* miscalibrated at level {level:g}", f"Intervals are {100 * level:g} % for each class by itself"
+    mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each class by itself"
     if len(r.classes) == 2 and r.notion not in ("confidence", "top-label"):
-        return f"{mark}: two classes are one question, and p is that of the report. {alone}."
+        return f"{mark}: two classes are one question, and p is that of the report. Intervals are {alone}."
     return (
         f"{mark}: each class against the rest, by counts of outcomes in ranges of scores; p is adjusted for "
-        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. {alone}, without that "
-        "adjustment: one can start above 0 where p is no evidence."
+        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. Intervals of marked classes are "
+        f"adjusted for all classes too (Bonferroni). The others are {alone}, without that adjustment: one can start "
+        "above 0 where p is no evidence."
     )
 
 

@@ -126,7 +126,9 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
     off = f"On average the probabilities are off by {by} ({ends})"
     enough, worst = f"{_number(found.evidence.tolerance)} or more", found.off
     if worst is not None and (not found.rejects or not low >= found.evidence.tolerance):
-        off += f"; class {worst.label} is off by {_number(worst.ece)} ({_interval(estimate.level, worst.interval)})"
+        among = f", adjusted for {len(found.classes):,} classes" if len(found.classes) > 2 else ""
+        ends = _interval(estimate.level, worst.interval)
+        off += f"; class {worst.label} is off by {_number(worst.ece)} ({ends}{among})"
     if found.evidence.matters is False:
         where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:

@@ -28,6 +28,8 @@ FEW_DRAWS = 16
 LEVELS = 3
 #: Sums closer to their mean than so many standard deviations are not extreme, and problems worked on at a time.
 _NEAR, _TOGETHER = 1.0, 1024
+#: P-values below which deviations are not told apart, and above which there is none.
+_LEAST, _NOT_OUT = 1e-15, 0.4
 #: Largest tilt of the log odds sought, and steps that find it.
 _STEEPEST, _STEPS = 60.0, 60
 #: Share of samples in which what is called detectable would be found.
@@ -316,8 +318,8 @@ def _on_log_odds(change: Map) -> Map:
     return lambda score: np.asarray(expit(change(logit(np.clip(score, 1e-9, 1 - 1e-9)))))
 
 
-def range_pvalues(sums: BinMoments) -> FloatArray:
-    r"""p-value of every problem, (R,): are outcomes as frequent as stated, on the whole and in ranges of scores?
+def range_tests(sums: BinMoments) -> tuple[FloatArray, FloatArray]:
+    r"""Test every problem: are outcomes as frequent as stated, on the whole and in ranges of scores?
 
     Neighbouring bins make up ranges of about equal variance, which the scores alone decide: the whole, its halves, its
     quarters. The outcomes of a range are counted and
@@ -337,9 +339,12 @@ def range_pvalues(sums: BinMoments) -> FloatArray:
 
     Returns
     -------
-    ndarray of shape (R,)
+    pvalues : ndarray of shape (R,)
         In [0, 1]: 1 for sums within a standard deviation, 0 where what cannot be was observed. NaN where nothing varies
         and nothing else happened.
+    shifts : ndarray of shape (R,)
+        Outcomes that the range with the least p-value has too many or too few of, as a share of all rows: at most the
+        calibration error of the bins. 0 where no range is out.
 
     Notes
     -----
@@ -358,12 +363,20 @@ def range_pvalues(sums: BinMoments) -> FloatArray:
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(3000)
     >>> two = [BinMoments.of(Problem(s, rng.random(3000) < p, None, True), uniform_edges(15)) for p in (s, s**1.3)]
-    >>> [bool(range_pvalues(one)[0] < 1e-4) for one in two]
+    >>> [bool(range_tests(one)[0] < 1e-4) for one in two]
     [False, True]
     """
     weight = np.atleast_2d(sums.weight)
-    parts = [_pvalues(*_counts(sums, slice(a, a + _TOGETHER))) for a in range(0, len(weight), _TOGETHER)]
-    return np.concatenate([np.empty(0), *parts])
+    parts = [_range_tests(*_counts(sums, slice(a, a + _TOGETHER))) for a in range(0, len(weight), _TOGETHER)]
+    pvalues, shifts = np.concatenate([np.empty((2, 0)), *parts], axis=1)
+    return pvalues, shifts
+
+
+def beyond(pvalues: FloatArray, at: float) -> FloatArray:
+    """Share of a deviation with such p-values, one-sided, that is beyond what one with the p-value ``at`` would be."""
+    from scipy.special import ndtri
+
+    return np.asarray(np.maximum(1 - ndtri(at) / ndtri(np.clip(pvalues, _LEAST, _NOT_OUT)), 0.0))
 
 
 def _counts(sums: BinMoments, some: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -379,12 +392,13 @@ def _counts(sums: BinMoments, some: slice) -> tuple[FloatArray, FloatArray, Floa
     return trials, np.clip(score / size, 0.0, 1.0), trials * outcome / size
 
 
-def _pvalues(trials: FloatArray, chance: FloatArray, observed: FloatArray) -> FloatArray:
+def _range_tests(trials: FloatArray, chance: FloatArray, observed: FloatArray) -> FloatArray:
+    """P-values and shifts, (2, r)."""
     variance = trials * chance * (1 - chance)
     total = variance.sum(axis=-1, keepdims=True)
     middle = np.cumsum(variance, axis=-1) - variance / 2
     place = np.divide(middle, total, out=np.zeros_like(middle), where=total > 0)
-    out = np.ones(len(trials))
+    out, shift = np.ones(len(trials)), np.zeros(len(trials))
     gap = observed - trials * chance
     for level in range(LEVELS):
         ranges = 2**level
@@ -401,8 +415,13 @@ def _pvalues(trials: FloatArray, chance: FloatArray, observed: FloatArray) -> Fl
         p = np.where(few, 1 - chance[problem], chance[problem])
         hits = np.where(few, trials[problem] - observed[problem], observed[problem])
         tails = upper_tails(n, p, np.where(n > 0, hits, 0.0).sum(axis=-1))
-        np.minimum.at(out, problem, 2 * LEVELS * ranges * tails)
-    return np.where((total[:, 0] > 0) | (out < 1), out, np.nan)
+        pvalues = np.ones(off.shape)
+        pvalues[problem, part] = 2 * LEVELS * ranges * tails
+        least = pvalues.argmin(axis=-1)[:, None]
+        found, size = (np.take_along_axis(v, least, -1)[:, 0] for v in (pvalues, np.abs(off)))
+        out, shift = np.minimum(out, found), np.where(found < out, size, shift)
+    out = np.where((total[:, 0] > 0) | (out < 1), out, np.nan)
+    return np.stack([out, shift / np.maximum(trials.sum(axis=-1), 1.0)])
 
 
 def upper_tails(trials: FloatArray, chance: FloatArray, count: FloatArray) -> FloatArray:
