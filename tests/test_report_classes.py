@@ -322,7 +322,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 
 
 def test_the_worst_class_is_off_by_what_is_said():
-    """All twenty are off alike, and the one that looks worst is told of: its interval covers in spite of that choice."""
+    """All twenty are off alike, and the one that looks worst is told of: its interval covers all the same."""
     k, n, samples = 20, 6000, 60
     rng = np.random.default_rng(5)
 
