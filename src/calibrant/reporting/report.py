@@ -272,9 +272,9 @@ def class_note(r: Report) -> str:
         return f"{mark}: two classes are one question, and p is that of the report. Intervals are {alone}."
     return (
         f"{mark}: each class against the rest, by counts of outcomes in ranges of scores; p is adjusted for "
-        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. Intervals of marked classes are "
-        f"adjusted for all classes too (Bonferroni). The others are {alone}, without that adjustment: one can start "
-        "above 0 where p is no evidence."
+        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. Intervals of marked classes "
+        f"are adjusted for all classes too (Bonferroni). The others are {alone}, without that adjustment: one can "
+        "start above 0 where p is no evidence."
     )
 
 
