@@ -6,6 +6,7 @@ import sys
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["COLUMNS"] = "100"  # text is as wide as the terminal, which tests must not depend on
 
 
 @pytest.fixture(autouse=True)

@@ -241,8 +241,8 @@ def test_labels_are_shown_as_text():
     y, p = binary()
     names = np.array(["$no$", "<b>yes & $x_1$\n" + "z" * 60])
     shown = Display.from_predictions(names[y], p, pos_label=names[1], name="_private $m$", n_resamples=20)
-    assert shown.ax_.get_xlabel().startswith(r"Predicted probability of <b>yes & \$x_1\$ z")
-    assert shown.ax_.get_xlabel().endswith("…")
+    assert shown.ax_.get_xlabel().startswith(r"Predicted probability of <b>yes & \$x_1\$ zzzzz…")
+    assert shown.ax_.get_xlabel().endswith("…zzzzzzzzzzzzzzzzzzz")
     assert texts(shown.ax_)[0].startswith(r"private \$m\$: ECE")
     shown.figure_.canvas.draw()
 

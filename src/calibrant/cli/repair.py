@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from ..data.printing import printable, printable_lines
+from ..data.printing import fitted, printable, printable_lines
 from ..data.progress import progress_bar
 from .output import Output, Outputs, PrintOptions, check_option, for_command
 from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
@@ -223,7 +222,7 @@ def read_comparison(path: Path) -> SavedComparison:
     return SavedComparison(
         found["chosen"],
         found,
-        "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98, break_on_hyphens=False)]),
+        fitted("\n".join([found["title"], "", found["verdict"]])),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .printing import half_width, known, pvalue_text, signed
+from .printing import half_width, known, pvalue_text, signed, text_table
 from .types import AnyArray, FloatArray
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
@@ -86,10 +86,7 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
 
 def plain_table(columns: Mapping[str, Sequence[Any]]) -> str:
     """Columns as text."""
-    told = {name.replace("_", " "): cells(name, list(values)) for name, values in columns.items()}
-    wide = [max(len(name), *map(len, column), 0) for name, column in told.items()]
-    rows = [list(told), *zip(*told.values(), strict=True)]
-    return "\n".join("  ".join(f"{v:>{w}}" for v, w in zip(row, wide, strict=True)) for row in rows)
+    return "\n".join(text_table({name.replace("_", " "): cells(name, list(v)) for name, v in columns.items()}))
 
 
 def strips(

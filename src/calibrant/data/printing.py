@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import shutil
+import textwrap
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
+
+#: Characters that names of a table have before columns are left out for them, and at least.
+_NAME, _LEAST_NAME = 16, 8
 
 
 def places(spread: float) -> int:
@@ -69,6 +78,98 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """:func:`printable` of every line of a text."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def shorten(names: Sequence[Any], width: int) -> list[str]:
+    """Names of at most ``width`` characters where that tells them apart, longer ones where it does not.
+
+    What is left out of a long name stands in its middle, or at its beginning where names begin alike. Distinct names
+    stay distinct; ``report.js`` has the same rule.
+    """
+    texts = [printable(str(name)) for name in names]
+    out = [_without_middle(text, width) for text in texts]
+    longest = max(map(len, texts), default=0)
+    while alike := _alike(texts, out):
+        for group in alike:
+            start = _common([texts[i] for i in group])
+            ends = [
+                f"…{_without_middle(texts[i][max(min(start, len(texts[i]) - width + 1), 0) :], width - 1)}"
+                for i in group
+            ]
+            told = start > 0 and 1 < width < longest and len({*ends}) == len({texts[i] for i in group})
+            for i, end in zip(group, ends, strict=True):
+                out[i] = end if told else _without_middle(texts[i], width + 1)
+        width += 1
+    return out
+
+
+def _without_middle(text: str, width: int) -> str:
+    """A text, whose middle is left out where it is too long."""
+    if len(text) <= width:
+        return text
+    tail = max(width - 1, 0) // 2
+    return f"{text[: max(width - 1, 0) - tail]}…{text[len(text) - tail :]}"
+
+
+def _common(texts: Sequence[str]) -> int:
+    """Characters with which all of some texts begin."""
+    first, last = min(texts), max(texts)
+    return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+
+
+def _alike(texts: Sequence[str], out: Sequence[str]) -> list[list[int]]:
+    """Positions of names that differ, and whose short forms do not."""
+    at = defaultdict(list)
+    for i, short in enumerate(out):
+        at[short].append(i)
+    return [group for group in at.values() if len({texts[i] for i in group}) > 1]
+
+
+def text_width() -> int:
+    """Characters of a line of text: those of the terminal within reason, 100 where there is none."""
+    return int(np.clip(shutil.get_terminal_size((100, 24)).columns, 60, 160))
+
+
+def fitted(text: str) -> str:
+    """Text whose lines fit into a terminal: sentences are wrapped so that they can be read, other lines where needed.
+
+    What follows a word and a gap, as a value its name, stays in its column.
+    """
+    width, lines = text_width(), []
+    for line in text.split("\n"):
+        lead = cast(re.Match[str], re.match(r"\s*(\S+\s{2,})?", line))[0]
+        most = width if "  " in line.strip() else min(width, 100) - 2
+        whole = len(line) <= most or len(lead) > width / 2
+        wrap = partial(textwrap.wrap, width=most, subsequent_indent=" " * len(lead), break_on_hyphens=False)
+        lines += [line] if whole else wrap(line)
+    return "\n".join(lines)
+
+
+def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), marks: Sequence[str] = ()) -> list[str]:
+    """Columns as lines that fit into a terminal, with their heads; the first are names.
+
+    Where there is too little room columns of ``spare`` are left out, the first of them first, and names are shortened.
+    """
+    told = dict(columns)
+    heads = iter(spare)
+    first, *names = next(iter(told)), *told[next(iter(told))]
+    marks = [f"{mark} " for mark in marks] or [""] * len(names)
+
+    def room() -> int:
+        """What other columns leave to names."""
+        wide = (max(map(len, (head, *cells))) + 2 for head, cells in list(told.items())[1:])
+        return text_width() - sum(wide) - len(marks[0] if marks else "")
+
+    while room() < min(max(map(len, (first, *names))), _NAME) and (head := next(heads, None)) is not None:
+        del told[head]
+    short = shorten(names, max(room(), _LEAST_NAME))
+    cells = [[first, *short], *([head, *column] for head, column in list(told.items())[1:])]
+    wide = [max(map(len, column)) for column in cells]
+    before = [" " * len(marks[0] if marks else ""), *marks]
+    return [
+        (mark + name.ljust(wide[0]) + "".join(f"  {v:>{w}}" for v, w in zip(row, wide[1:], strict=True))).rstrip()
+        for mark, name, *row in zip(before, *cells, strict=True)
+    ]
 
 
 class Audience(Enum):

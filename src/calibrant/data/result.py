@@ -12,7 +12,7 @@ import numpy as np
 
 from . import notebook, rooms_below
 from .libraries import to_frame
-from .printing import printable
+from .printing import fitted, printable
 from .types import Interval
 from .writing import write_page
 
@@ -47,7 +47,7 @@ class Printable:
         return one_line(type(self).__name__, self._shown())
 
     def __str__(self) -> str:
-        return "\n".join(filter(None, [printable(self.summary), self._text()]))
+        return fitted("\n".join(filter(None, [printable(self.summary), self._text()])))
 
     def _text(self) -> str:
         """Numbers, as text."""

@@ -18,7 +18,7 @@ from ..significance import TestResult
 from ..significance.belt import CalibrationBelt, calibration_belt
 from .axes import new_axes
 from .base import Display, draw_grid, one_axes
-from .style import IDENTITY_COLOR, STYLES, class_text, digits_of, percent_text, plain_text, style_of
+from .style import IDENTITY_COLOR, STYLES, class_text, digits_of, percent_text, plain_text, plain_texts, style_of
 
 #: With more curves than these the legend stands beside the axes.
 _MANY = 6
@@ -89,7 +89,7 @@ class CurveDisplay(Display):
         ax = one_axes(ax, 8.0 if many else self.width, 4.2)
         curves = list(self.curves.values())
         self._draw_beside(ax, curves)
-        for i, (name, curve) in enumerate(self.curves.items()):
+        for i, (name, curve) in enumerate(zip(plain_texts(self.curves), curves, strict=True)):
             style = style_of(i)
             x, y = (getattr(curve, of) for of in self.line)
             ax.plot(
@@ -100,7 +100,7 @@ class CurveDisplay(Display):
                 marker=style.marker if len(x) == 1 else None,
                 linewidth=1.7,
                 zorder=3,
-                label=self.label.format(name=plain_text(name).lstrip("_"), curve=curve, digits=_digits(curve)),
+                label=self.label.format(name=name.lstrip("_"), curve=curve, digits=_digits(curve)),
             )
             self._draw_with(ax, curve, style.color)
         ax.set(xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])

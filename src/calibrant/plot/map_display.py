@@ -16,7 +16,7 @@ from .base import draw_grid, one_axes
 from .figure import arrange_single
 from .panels import BELOW
 from .reliability_display import ReliabilityDisplay
-from .style import IDENTITY_COLOR, STYLES, font_scale, plain_text, style_of
+from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts, style_of
 
 _NODES = 2001
 _TRUE, _PERFECT = "true map", "perfect calibration"
@@ -157,13 +157,14 @@ class CalibrationMapDisplay:
             draw_grid(panel)
         if self.truth is not None:
             panel.plot(self.scores, self.truth, color="black", linewidth=3.2, alpha=0.28, zorder=5.5, label=_TRUE)
+        texts = plain_texts(self.maps)
         for i, (name, values) in enumerate(self.maps.items()):
             style = style_of(i if self.diagram is None or i < _DARK else i + 1 + (i - _DARK) // (len(STYLES) - 1))
             look: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "linewidth": 1.8}
             if name in self.intervals:
                 ends = self.intervals[name].T
                 panel.fill_between(self.scores, *ends, color=style.color, alpha=0.25, linewidth=0, zorder=5.6)
-            panel.plot(self.scores, values, zorder=6, label=plain_text(name).lstrip("_"), **look)
+            panel.plot(self.scores, values, zorder=6, label=texts[i].lstrip("_"), **look)
         self.ax_, self.figure_ = panel, panel.figure
         if legend:
             self._legend()
@@ -174,7 +175,7 @@ class CalibrationMapDisplay:
         present = self.ax_.get_legend()
         handles = [] if present is None else list(present.legend_handles)
         texts = [] if present is None else [text.get_text() for text in present.get_texts()]
-        names = {_TRUE, _PERFECT, *(plain_text(name).lstrip("_") for name in self.maps)}
+        names = {_TRUE, _PERFECT, *(text.lstrip("_") for text in plain_texts(self.maps))}
         lines = [line for line in self.ax_.lines if str(line.get_label()) in names]
         handles += lines
         texts += [str(line.get_label()) for line in lines]

@@ -14,7 +14,7 @@ from ..comparison.models.result import Difference, ModelComparison, higher_is_be
 from ..data.checks import check_type
 from ..scores.ranks import ModelRanks, rank_models
 from .base import Display, draw_grid
-from .style import STYLES, font_scale, percent_text, plain_text
+from .style import STYLES, font_scale, percent_text, plain_text, plain_texts
 
 #: Pairs up to which panels lie in rows of three; more make panels high, and so all of them lie side by side.
 _FEW_PAIRS = 8
@@ -86,7 +86,8 @@ class ModelComparisonDisplay(Display):
         n_pairs, scale = len(found[0]), font_scale()
         columns = min(3 if n_pairs <= _FEW_PAIRS else len(chosen), len(chosen))
         rows = -(-len(chosen) // columns)
-        names = [_pair_text(d) for d in found[0]]
+        short = dict(zip((m.name for m in self.comparison.models), self._names(_LONGEST), strict=True))
+        names = [f"{short[d.model]} − {short[d.other]}" for d in found[0]]
         width = (2.75 if n_pairs <= _FEW_PAIRS else 2.3) * columns + 0.068 * max(map(len, names)) + 0.3
         size = width * scale, ((1.0 + 0.2 * max(n_pairs, 2)) * rows + 0.45) * scale
         figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharey=True)
@@ -130,23 +131,19 @@ class ModelComparisonDisplay(Display):
         left, right = self._sides(higher_is_better(measure))
         ax.set_xlabel(f"◀ {left}    |    {right} ▶", fontsize=7.5 * scale, color="0.3")
 
+    def _names(self, longest: int) -> list[str]:
+        """Names of the models."""
+        return plain_texts((m.name for m in self.comparison.models), longest)
+
     def _sides(self, higher: bool) -> tuple[str, str]:
         """What it means to lie left and right of 0."""
         c = self.comparison
         left, right = "better than reference", "worse"
         if c.reference is None:
-            names = [plain_text(m.name, 14) for m in c.models]
+            names = self._names(14)
             first, second = names if len(names) == 2 else ("first", "second")
             left, right = f"{first} better", f"{second} better"
         return (right, left) if higher else (left, right)
-
-
-def _pair_text(d: Difference) -> str:
-    """A pair in words: ``a − b``; of a long name both ends, for either may tell it from others."""
-    names = (
-        n if len(n) <= _LONGEST else f"{n[: _LONGEST // 2]}…{n[-(_LONGEST // 2 - 1) :]}" for n in (d.model, d.other)
-    )
-    return " − ".join(plain_text(n) for n in names)
 
 
 class CriticalDifferenceDisplay(Display):
@@ -196,7 +193,8 @@ class CriticalDifferenceDisplay(Display):
         depth = _BAR * (1 + max((level for *_, level in bars), default=-1))
         worst_first = list(r.order)[::-1]
         left, right = worst_first[: k // 2], worst_first[k // 2 :][::-1]
-        texts = {i: f"{plain_text(r.models[i], _LONGEST_NAME)}  {r.average_ranks[i]:.2f}" for i in worst_first}
+        names = plain_texts(r.models, _LONGEST_NAME)
+        texts = {i: f"{names[i]}  {r.average_ranks[i]:.2f}" for i in worst_first}
         below = 14 + depth + _LINE * max(len(left), len(right)) + 4
         figure = plt.figure(figsize=(8, 4))
         margins = [_width(figure, [texts[i] for i in side], 9 * scale) + _PAD * 2 for side in (left, right)]

@@ -11,7 +11,7 @@ from ..data.checks import check_type
 from ..data.result import MeasuresDrawn
 from ..monitoring.monitor import CalibrationMonitor
 from .base import Display, draw_grid, one_axes
-from .style import IDENTITY_COLOR, STYLES, font_scale, plain_text
+from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts
 
 
 class IntervalDisplay(Display):
@@ -55,7 +55,7 @@ class IntervalDisplay(Display):
                 ax.plot(row.value, at, "o", color=STYLES[0].color, markersize=5, zorder=3)
             for ideal in {row.ideal for row in rows if row.ideal is not None}:
                 ax.axvline(ideal, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
-            ax.set_yticks(range(len(rows)), [plain_text(row.name) for row in rows], fontsize=8.5 * scale)
+            ax.set_yticks(range(len(rows)), plain_texts(row.name for row in rows), fontsize=8.5 * scale)
             ax.set_ylim(len(rows) - 0.5, -0.5)
             ax.margins(x=0.1)
             ax.tick_params(axis="x", labelsize=7.5 * scale)

@@ -21,7 +21,7 @@ from .diagram import Diagram, diagrams_at_hand, diagrams_of, page_of_diagrams, r
 from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
 from .scale import check_scale
-from .style import class_text, plain_text
+from .style import class_texts, plain_text
 
 
 class ReliabilityDisplay(Display):
@@ -297,6 +297,7 @@ class ReliabilityDisplay(Display):
         axes = new_axes(n) if ax is None else given_axes(ax, n)
         pairs = match(axes, self.classes)
         several = len(pairs) > 1
+        names = class_texts(self.classes)
         for panel, i in pairs:
             draw_panel(
                 panel,
@@ -311,7 +312,7 @@ class ReliabilityDisplay(Display):
             )
             claim(panel, self.diagrams[i].label)
             if several:
-                panel.set_title(class_text(self.diagrams[i].label), fontsize=9)
+                panel.set_title(names[i], fontsize=9)
         self.axes_ = np.array([panel for panel, _ in pairs], dtype=object)
         self.ax_ = self.axes_ if several else self.axes_[0]
         self.figure_ = self.axes_[0].figure

@@ -20,7 +20,7 @@ from ..estimators import DirichletKernel
 from ..estimators.simplex import simplex_cells
 from ..estimators.simplex_kernel import Simplex, seen_from
 from ..notions import as_notion
-from .style import STYLES, class_text
+from .style import LONGEST_IN_PANEL, STYLES, class_texts
 
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -157,6 +157,7 @@ class SimplexDisplay:
         self.axes_ = _panels(ax, values.shape[1], (12, 4.0) if several else (5.4, 4.4), f"show={self.show!r}")
         self.figure_ = self.axes_[0].figure
         most = 1.0 if several else float(np.nanmax(values))
+        names = class_texts(self.classes)
         cmap, words = _SHOWN[self.show]
         for k, panel in enumerate(self.axes_):
             draw_simplex(panel, self.classes)
@@ -169,7 +170,7 @@ class SimplexDisplay:
             picture.set_norm(PowerNorm(0.5 if self.show == "density" else 1.0, 0, max(most, 1e-9)))
             panel.add_collection(picture, autolim=False)
             if several:
-                panel.set_title(f"Frequency of {class_text(self.classes[k])}", fontsize=9, pad=8)
+                panel.set_title(f"Frequency of {names[k]}", fontsize=9, pad=8)
         _draw_bar(self.axes_, picture, words)
         return self
 
@@ -302,7 +303,7 @@ class SimplexMapDisplay:
         change = self.calibrated - self.stated
         most = max(float(np.abs(change).max()), 1e-3)
         x, y = to_page(self.stated).T
-        cells = triangles(_STEPS)
+        cells, names = triangles(_STEPS), class_texts(self.classes)
         colors: dict[str, Any] = {"shading": "gouraud", "cmap": "RdBu_r", "vmin": -most, "vmax": most}
         for k, panel in enumerate(self.axes_):
             picture = panel.tripcolor(x, y, cells, change[:, k], zorder=0.5, **colors)
@@ -311,7 +312,7 @@ class SimplexMapDisplay:
             if self.scores is not None:
                 at = to_page(self.scores[:1500])
                 panel.scatter(at[:, 0], at[:, 1], s=2, color="black", alpha=0.25, linewidths=0, zorder=1.5)
-            panel.set_title(f"Change of the probability of {class_text(self.classes[k])}", fontsize=9, pad=8)
+            panel.set_title(f"Change of the probability of {names[k]}", fontsize=9, pad=8)
         _draw_bar(self.axes_, picture, "calibrated - stated probability")
 
 
@@ -354,8 +355,8 @@ def draw_simplex(ax: Any, classes: tuple[Label, ...]) -> None:
             out = to_page(np.full((1, 3), 1 / 3))[0] - CORNERS[(k + 2) % 3]
             at = to_page(ends[:1])[0] + 0.04 * out / np.linalg.norm(out)
             ax.text(*at, f"{fifth:.1f}", color=_COLORS[k], fontsize=6.5, ha="center", va="center")
-    for k, (at, shift) in enumerate(zip(CORNERS, ((-0.02, -0.075), (0.02, -0.075), (0.0, 0.06)), strict=True)):
-        name = class_text(classes[k], 16)
+    shifts = (-0.02, -0.075), (0.02, -0.075), (0.0, 0.06)
+    for k, (at, shift, name) in enumerate(zip(CORNERS, shifts, class_texts(classes, LONGEST_IN_PANEL), strict=True)):
         ax.text(at[0] + shift[0], at[1] + shift[1], name, color=_COLORS[k], ha="center", va="center", fontsize=9)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import matplotlib
 
+from ..data.printing import shorten
 from ..data.types import Interval, Label
 from .diagram import Diagram
 
@@ -41,19 +43,24 @@ def style_of(index: int) -> Style:
     return Style(color, other.linestyle, other.marker)
 
 
+def plain_texts(values: Iterable[Any], longest: int = LONGEST_NAME) -> list[str]:
+    """Distinct texts that matplotlib draws as they are: no formula between dollar signs, one line, not too long."""
+    return [text.replace("$", r"\$") for text in shorten([" ".join(str(v).split()) for v in values], longest)]
+
+
 def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
-    """Text that matplotlib draws as it is: no formula between dollar signs, one line, not too long."""
-    text = " ".join(str(value).split())
-    if len(text) > longest:
-        text = text[: longest - 1] + "…"
-    return text.replace("$", r"\$")
+    """A single one of :func:`plain_texts`."""
+    return plain_texts([value], longest)[0]
+
+
+def class_texts(labels: Iterable[Label], longest: int = LONGEST_NAME) -> list[str]:
+    """Classes in words: a name as it is, a number as "class 3"."""
+    return plain_texts([label if isinstance(label, str) else f"class {label}" for label in labels], longest)
 
 
 def class_text(label: Label, longest: int = LONGEST_NAME) -> str:
-    """A class in words: a name as it is, a number as "class 3"."""
-    if isinstance(label, str):
-        return plain_text(label, longest)
-    return f"class {label}"
+    """A single one of :func:`class_texts`."""
+    return class_texts([label], longest)[0]
 
 
 def axis_texts(diagram: Diagram, *, short: bool = False) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 from ..comparison.subgroups.build import subgroup_calibration
 from ..comparison.subgroups.result import SubgroupReport
 from .base import Display
-from .style import GRID_COLOR, class_text, percent_text, plain_text, style_of
+from .style import GRID_COLOR, class_text, percent_text, plain_text, plain_texts, style_of
 
 #: Inches a subgroup and a heading, and around the panels.
 _ROW, _AROUND = 0.27, 1.45
@@ -98,7 +98,8 @@ class SubgroupDisplay(Display):
                     fontweight="bold",
                 )
                 y += 1
-            for subgroup in column.subgroups:
+            short = plain_texts((subgroup.name for subgroup in column.subgroups), _LONGEST_SUBGROUP)
+            for subgroup, name in zip(column.subgroups, short, strict=True):
                 off = subgroup.adjusted <= 1 - report.level
                 color = "0.55" if subgroup.warnings else style.color
                 for ax, value, interval in (
@@ -128,7 +129,7 @@ class SubgroupDisplay(Display):
                 )
                 bounds += [abs(v) for v in (subgroup.gap, *subgroup.gap_interval) if np.isfinite(v)]
                 ticks.append(y)
-                names.append(plain_text(subgroup.name, _LONGEST_SUBGROUP))
+                names.append(name)
                 y += 1
         left.set_yticks(ticks, names)
         left.tick_params(axis="y", length=0, labelsize=9)

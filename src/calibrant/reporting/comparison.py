@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -14,14 +13,14 @@ from sklearn.base import clone
 from ..calibrators import Calibrator
 from ..calibrators.choosing import SCORE_WORDS, choice_sentence, choice_words
 from ..data.checks import check_choice
-from ..data.printing import Audience, half_width, known, printable, signed, with_ends
+from ..data.printing import Audience, fitted, half_width, known, printable, signed, text_table, with_ends
 from ..data.result import Result, Table, jsonable
 from ..data.types import Label
 from ..data.writing import write_page
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words
 from .html import TABLES, page_of, views_of
-from .report import Report, score_of
+from .report import Report, known_interval, score_of
 
 #: Standard errors within which a change is noise.
 _NOISE = 2.0
@@ -270,36 +269,35 @@ class CalibratorComparison(Table):
             title,
             "=" * min(len(title), 100),
             "",
-            *textwrap.wrap(printable(self.verdict), 98, break_on_hyphens=False),
+            printable(self.verdict),
             "",
         ]
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         lines.append(f"rows       {self.n_samples:,}{groups}, {self.n_folds} folds")
         lines.append(f"classes    {len(self.classes)}")
-        head = f"calibration error ({self.rows[0].error.notion})"
-        lines += [
-            "",
-            f"{'':<24}{'':>30}{'accuracy':>9}{head:>36}",
-            f"{'calibrator':<24}{'log-loss':>10}{'Brier':>10}{'accuracy':>10}{'change':>9}{'value':>10}{'interval':>18}"
-            f"{'fit':>9}",
-        ]
-        lines += [self._line(row) for row in self.rows]
+        lines += ["", *self._table()]
         note = (
             "> the choice. All numbers are of rows that the calibrator was not fitted to. Log-loss counts "
             f"probabilities below 1e-6 as 1e-6; Brier scores are {brier_words(len(self.classes))}. Intervals are "
-            f"{100 * self.level:g} %."
+            f"{100 * self.level:g} %; 'error' is the calibration error ({self.rows[0].error.notion})."
         )
-        return "\n".join([*lines, "", *textwrap.wrap(note, 98)])
+        return fitted("\n".join([*lines, "", note]))
 
-    def _line(self, row: ComparedCalibrator) -> str:
-        name = ("> " if row.name == self.chosen else "  ") + printable(row.name)
-        change = "" if np.isnan(row.accuracy_change) else f"{row.accuracy_change:+.4f}"
-        spread = half_width(*row.error.interval)
-        value, low, high = (known(v, spread) for v in (row.error.value, *row.error.interval))
-        return (
-            f"{name[:23]:<24}{row.log_loss:>10.4f}{row.brier:>10.4f}{row.accuracy:>10.4f}{change:>9}"
-            f"{value:>10}{f'{low} – {high}':>18}{seconds_of(row.seconds):>9}"
-        )
+    def _table(self) -> list[str]:
+        """Calibrators, a line each."""
+        rows, errors = self.rows, [known_interval(row.error) for row in self.rows]
+        changes = (row.accuracy_change for row in rows)
+        columns = {
+            "calibrator": [row.name for row in rows],
+            "log-loss": [f"{row.log_loss:.4f}" for row in rows],
+            "Brier": [f"{row.brier:.4f}" for row in rows],
+            "accuracy": [f"{row.accuracy:.4f}" for row in rows],
+            "change": ["" if np.isnan(change) else f"{change:+.4f}" for change in changes],
+            "error": [value for value, _, _ in errors],
+            "interval": [f"{low} – {high}" for _, low, high in errors],
+            "fit": [seconds_of(row.seconds) for row in rows],
+        }
+        return text_table(columns, ("fit", "change"), [">" if row.name == self.chosen else " " for row in rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""

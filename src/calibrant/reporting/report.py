@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..data import rooms_below
 from ..data.libraries import to_frame
-from ..data.printing import Audience, half_width, known, printable, pvalue_text
+from ..data.printing import Audience, fitted, half_width, known, printable, pvalue_text, shorten, text_table, text_width
 from ..data.result import Picture, Table, WithPage, jsonable
 from ..data.types import Label
 from ..measure.question import MANY
@@ -25,7 +24,6 @@ from .report_curves import Curves
 from .verdict import advice_of, gain_digits
 
 _WORST = 10
-_WIDTH = 45
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,13 +186,12 @@ class Report(WithPage, Picture, Table):
 
 
 def _text_of(report: Report) -> str:
-    """Text of at most 100 columns."""
+    """Text as wide as a terminal."""
     r = report
     title = printable(r.title)
     lines = [title, "=" * min(len(title), 100), ""]
-    for part in r.verdict_parts:
-        lines += textwrap.wrap(printable(part), 98, break_on_hyphens=False)
     lines += [
+        *map(printable, r.verdict_parts),
         "",
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else "") + in_groups(r),
         f"classes    {len(r.classes)}  {_classes(r)}",
@@ -204,15 +201,13 @@ def _text_of(report: Report) -> str:
         f"evidence   {_evidence(r)}",
         f"repair     {_repair(r)}",
         "",
-        f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
+        *_error_table(r),
     ]
-    lines += [row.text() for row in error_rows(r)]
     if r.bins is not None:
         lines += ["", *_diagram(r.bins, "rows" if r.n_groups is None else "as rows")]
     if r.per_class:
         lines += ["", *_class_table(r)]
-    lines += ["", *textwrap.wrap(footnote(r), 98)]
-    return "\n".join(lines)
+    return fitted("\n".join([*lines, "", footnote(r)]))
 
 
 def in_groups(r: Report) -> str:
@@ -220,14 +215,23 @@ def in_groups(r: Report) -> str:
     return "" if r.n_groups is None else f" in {r.n_groups:,} groups"
 
 
+def _error_table(r: Report) -> list[str]:
+    """Estimators side by side."""
+    rows = error_rows(r)
+    names = ("value", "interval", "corrected")
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    return text_table({f"calibration error ({r.notion})": [row.name for row in rows]} | columns)
+
+
 def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
     """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each bin that holds rows."""
-    lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{_WIDTH - 2}}1"]
+    width = int(np.clip(text_width() - 47, 21, 61))
+    lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{width - 2}}1"]
     edges = bins.edges if bins.edges is not None else np.empty(0)
     for i in np.flatnonzero(bins.count > 0):
-        strip = [" "] * _WIDTH
+        strip = [" "] * width
         low, high, stated, observed = (
-            round(float(v[i]) * (_WIDTH - 1)) for v in (bins.lower, bins.upper, bins.scores, bins.observed)
+            round(float(v[i]) * (width - 1)) for v in (bins.lower, bins.upper, bins.scores, bins.observed)
         )
         strip[low : high + 1] = "-" * (high + 1 - low)
         strip[stated] = "|"
@@ -240,22 +244,24 @@ def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
 
 def _class_table(r: Report) -> list[str]:
     """The worst classes, those off marked."""
-    names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
-    lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
-    score = score_of(r.n_samples)
-    for c in list(r.per_class)[:_WORST]:
-        ece, low, high = class_digits(c)
-        lines.append(
-            f"{'*' if c.significant else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}"
-            f"{f'{low} – {high}':>18}"
-            f"{pvalue_text(c.adjusted, r.evidence._least):>8}"
-            f"{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
-        )
+    score, rows = score_of(r.n_samples), list(r.per_class)[:_WORST]
+    errors = [class_digits(c) for c in rows]
+    columns = {
+        "class": [str(c.label) for c in rows],
+        "rows": [f"{c.count:,.0f}" for c in rows],
+        "ECE": [ece for ece, _, _ in errors],
+        "interval": [f"{low} – {high}" for _, low, high in errors],
+        "p adj.": [pvalue_text(c.adjusted, r.evidence._least) for c in rows],
+        "base rate": [score(c.base_rate) for c in rows],
+        "mean prob.": [score(c.mean_prob) for c in rows],
+        "direction": [c.direction for c in rows],
+    }
+    lines = text_table(columns, ("direction", "rows"), ["*" if c.significant else " " for c in rows])
     if len(r.per_class) > _WORST:
         off = sum(c.significant for c in r.per_class[_WORST:])
         more = f"… and {len(r.per_class) - _WORST} more classes, of no larger ECE"
         lines.append(more + (f", {off} of them off" if off else ""))
-    return [*lines, *textwrap.wrap(class_note(r), 98)]
+    return [*lines, class_note(r)]
 
 
 def class_digits(row: ClassRow) -> tuple[str, str, str]:
@@ -292,10 +298,6 @@ class ErrorRow(NamedTuple):
         """With the digits that the interval allows."""
         value, low, high = known_interval(e)
         return cls(name, value, f"{low} – {high}", known(e.corrected, half_width(*e.interval)), e)
-
-    def text(self) -> str:
-        """At most 100 columns."""
-        return f"{_short(self.name, 45):<46}{self.value:>9}{self.interval:>20}{self.corrected:>12}".rstrip()
 
 
 def error_rows(r: Report) -> list[ErrorRow]:
@@ -348,8 +350,9 @@ def _repair(r: Report) -> str:
 
 
 def _classes(r: Report) -> str:
-    shown = ", ".join(f"{_short(str(c), 20)} {100 * r.base_rates[c]:.1f} %" for c in r.classes[:5])
-    return shown + (", …" if len(r.classes) > 5 else "")
+    names = shorten(r.classes, 20)
+    shown = [f"{name} {100 * r.base_rates[c]:.1f} %" for c, name in zip(r.classes[:5], names, strict=False)]
+    return ", ".join(shown) + (", …" if len(r.classes) > 5 else "")
 
 
 def footnote(r: Report) -> str:
@@ -371,11 +374,6 @@ def footnote(r: Report) -> str:
         "bin's rows are counted as so many independent ones."
     )
     return " ".join([note, *(f"{text[0].upper()}{text[1:]}." for text in few_groups(r.n_groups))])
-
-
-def _short(name: str, width: int) -> str:
-    text = printable(name)
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def score_of(n_samples: int) -> Callable[[float], str]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...data.checks import check_choice
-from ...data.printing import equals, half_width, known, printable, pvalue_text, signed, with_ends
+from ...data.printing import (
+    half_width,
+    known,
+    printable,
+    pvalue_text,
+    shorten,
+    signed,
+    text_table,
+    text_width,
+    with_ends,
+)
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
 from ...measure.scoring_rules import brier_words
@@ -22,7 +32,10 @@ _ERRORS = {
 }
 #: Pairs that are printed for each measure; of more, those that differ.
 _MOST_PAIRS = 15
-_WIDEST_NAME = 28
+#: Characters of a name, and models of a table that are beside each other, at most.
+_WIDEST_NAME, _BESIDE = 28, 6
+#: Characters of the longest measure, and of what stands beside a pair.
+_MEASURE, _NUMBERS = 28, 70
 
 
 def measure_text(measure: str) -> str:
@@ -178,26 +191,18 @@ class ModelComparison(Picture, Paged):
     def _text(self) -> str:
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         lines = [f"{len(self.models)} models on the same {self.n_samples:,} rows{groups}", ""]
-        width = min(max(len(m.name) for m in self.models), _WIDEST_NAME)
-        label = max(len(measure_text(m)) for m in self.measures)
-        columns = [max(len(_short(m.name)), 10) for m in self.models]
-        if len(self.models) <= 6:
-            heads = "".join(f"{_short(m.name):>{w + 2}}" for m, w in zip(self.models, columns, strict=True))
-            lines.append(f"{'':<{label}}{heads}")
-            for measure in self.measures:
-                said = self._values(measure)
-                cells = (f"{value:>{w + 2}}" for value, w in zip(said, columns, strict=True))
-                lines.append(f"{measure_text(measure):<{label}}{''.join(cells)}")
-        else:
-            for measure in self.measures:
-                lines.append(measure_text(measure))
-                told = zip(self.models, self._values(measure), strict=True)
-                lines += [f"  {_short(m.name):<{width}}{value:>12}" for m, value in told]
-        lines += ["", f"differences, with {100 * self.level:g} % intervals"]
-        for measure in self.measures:
-            lines += self._differences(measure, width)
-        lines += ["", *textwrap.wrap(self._note(), 98)]
+        values = [self._values(measure) for measure in self.measures]
+        told = {"": list(map(measure_text, self.measures))}
+        names = self._names((text_width() - _MEASURE) // min(len(self.models), _BESIDE) - 2)
+        models = list(zip(names, zip(*values, strict=True), strict=True))
+        for start in range(0, len(models), _BESIDE):
+            lines += text_table(told | dict(models[start : start + _BESIDE]))
+        lines += ["", f"differences, with {100 * self.level:g} % intervals", *self._differences(), "", self._note()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def _names(self, width: int) -> list[str]:
+        """Names of the models within a width that is within reason."""
+        return shorten([m.name for m in self.models], int(np.clip(width, 10, _WIDEST_NAME)))
 
     def _values(self, measure: str) -> list[str]:
         """A measure of each model, with the digits that intervals of differences allow."""
@@ -205,23 +210,30 @@ class ModelComparison(Picture, Paged):
         spread = float(np.median(widths)) if widths else 0.5 / np.sqrt(self.n_samples)
         return [known(m.measures[measure], spread) for m in self.models]
 
-    def _differences(self, measure: str, width: int) -> list[str]:
-        """Lines of one measure."""
-        found = self.of(measure)
-        better = "higher" if higher_is_better(measure) else "lower"
-        lines = [f"{measure_text(measure)} ({better} is better)"]
-        shown = found if len(found) <= _MOST_PAIRS else tuple(d for d in found if d.better is not None)
-        for d in shown:
-            pair = f"{_short(d.model)} - {_short(d.other)}"
-            if d.pvalue != d.pvalue:
-                lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+9.4f}   no interval: a score is infinite")
-                continue
+    def _differences(self) -> list[str]:
+        """Pairs measure by measure; of many, those that differ."""
+        names = dict(zip((m.name for m in self.models), self._names((text_width() - _NUMBERS) // 2), strict=True))
+        shown = [
+            [d for d in self.of(measure) if d.better is not None or len(self.of(measure)) <= _MOST_PAIRS]
+            for measure in self.measures
+        ]
+        columns: dict[str, list[str]] = {head: [] for head in ("pair", "difference", "interval", "p", "better")}
+        for d in chain(*shown):
             value, low, high = (signed(v, half_width(*d.interval)) for v in (d.value, *d.interval))
-            verdict = "" if d.better is None else f"   {_short(d.better)} is better"
-            p = f"p {equals(d.pvalue)}" + ("" if d.adjusted == d.pvalue else f" ({pvalue_text(d.adjusted)})")
-            lines.append(f"  {pair:<{2 * width + 3}}{value:>9}   {f'{low} to {high}':<19}   {p}{verdict}")
-        if len(shown) < len(found):
-            lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ significantly")
+            told, adjusted = d.pvalue == d.pvalue, "" if d.adjusted == d.pvalue else f" ({pvalue_text(d.adjusted)})"
+            columns["pair"].append(f"{names[d.model]} - {names[d.other]}")
+            columns["difference"].append(value)
+            columns["interval"].append(f"{low} to {high}" if told else "a score is infinite")
+            columns["p"].append(pvalue_text(d.pvalue) + adjusted if told else "–")
+            columns["better"].append("" if d.better is None else "first" if d.better == d.model else "second")
+        head, *rows = text_table(columns, marks=[" "] * len(columns["pair"]))
+        lines = [head]
+        for measure, found in zip(self.measures, shown, strict=True):
+            lines.append(f"{measure_text(measure)} ({'higher' if higher_is_better(measure) else 'lower'} is better)")
+            lines += rows[: len(found)]
+            del rows[: len(found)]
+            if left := len(self.of(measure)) - len(found):
+                lines.append(f"  {left} of {left + len(found)} pairs do not differ significantly")
         return lines
 
     def _note(self, where: str = "in brackets") -> str:
@@ -297,8 +309,3 @@ class ModelComparison(Picture, Paged):
 def _listed(names: list[str]) -> str:
     """Some names in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _short(name: str) -> str:
-    name = printable(name)
-    return name if len(name) <= _WIDEST_NAME else name[: _WIDEST_NAME - 1] + "…"

@@ -7,7 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.printing import equals, half_width, known, printable, printable_lines, pvalue_text, signed, with_ends
+from ...data.printing import (
+    equals,
+    half_width,
+    known,
+    printable,
+    printable_lines,
+    pvalue_text,
+    signed,
+    text_table,
+    with_ends,
+)
 from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
@@ -161,12 +171,8 @@ class SubgroupReport(Picture, Paged):
     def _text(self) -> str:
         about = "" if self.label is None else f" of class {printable(str(self.label))}"
         lines = [f"Calibration{about} by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
-        names = [printable(name) for name in [*(g.name for g in self.subgroups), *(c.name for c in self.columns)]]
-        width = min(max(map(len, names)), 28)
         for column in self.columns:
-            head = f"{_cut(column.name, width):<{width}}{'rows':>9}{'observed':>10}{'stated':>8}"
-            lines += ["", f"  {head}  {'gap':^27}{'error':^26}{'p':>8}{'p adj.':>9}"]
-            lines += [self._line(subgroup, width) for subgroup in column.subgroups]
+            lines += ["", *self._table(column)]
             lines += [f"  {text}" for text in self._between(column)]
             lines += [f"  note: {printable(g.name)}: {text}" for g in column.subgroups for text in g.warnings]
         return printable_lines("\n".join([*lines, "", self._key()]))
@@ -176,22 +182,21 @@ class SubgroupReport(Picture, Paged):
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
         return f"* miscalibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
-    def _line(self, subgroup: Subgroup, width: int) -> str:
-        mark = "*" if subgroup.adjusted <= 1 - self.level else " "
-        value, low, high = (
-            signed(v, half_width(*subgroup.gap_interval)) for v in (subgroup.gap, *subgroup.gap_interval)
-        )
-        gap = f"{value} ({low} to {high})"
-        value, low, high = (
-            known(v, half_width(*subgroup.error_interval)) for v in (subgroup.error, *subgroup.error_interval)
-        )
-        error = f"{value} ({low} to {high})"
-        observed, stated = _means(subgroup)
-        p, adjusted = pvalue_text(subgroup.pvalue), pvalue_text(subgroup.adjusted)
-        return (
-            f"{mark} {_cut(subgroup.name, width):<{width}}{subgroup.n_samples:>9,}{observed:>10}{stated:>8}"
-            f"  {gap:<27}  {error:<24}{p:>8}{adjusted:>9}"
-        )
+    def _table(self, column: SubgroupColumn) -> list[str]:
+        """Subgroups of a column, a line each."""
+        found = column.subgroups
+        columns = {
+            column.name: [g.name for g in found],
+            "rows": [f"{g.n_samples:,}" for g in found],
+            "observed": [_means(g)[0] for g in found],
+            "stated": [_means(g)[1] for g in found],
+            "gap": [with_ends(g.gap, g.gap_interval, signed) for g in found],
+            "error": [with_ends(g.error, g.error_interval) for g in found],
+            "p": [pvalue_text(g.pvalue) for g in found],
+            "p adj.": [pvalue_text(g.adjusted) for g in found],
+        }
+        marks = ["*" if g.adjusted <= 1 - self.level else " " for g in found]
+        return text_table(columns, ("p", "stated", "observed", "rows"), marks)
 
     def _between(self, column: SubgroupColumn) -> list[str]:
         found = column.heterogeneity
@@ -274,8 +279,3 @@ def _way(subgroup: Subgroup) -> str:
     """The direction of a subgroup's gap, observed less stated, in words; nothing where it may be 0."""
     low, high = subgroup.gap_interval
     return "more frequent than predicted, " if low > 0 else "less frequent than predicted, " if high < 0 else ""
-
-
-def _cut(name: str, width: int) -> str:
-    text = printable(name)
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -59,12 +59,36 @@
     }
     make(svg, "rect", { class: "axis", x: px(0), y: py(1), width: S, height: S });
     make(svg, "line", { class: "axis", x1: px(0), x2: px(1), y1: top + STRIP, y2: top + STRIP });
-    make(svg, "text", { x: px(0.5), y: H - 8, "text-anchor": "middle" }, shorten(view.x, 70));
+    make(svg, "text", { x: px(0.5), y: H - 8, "text-anchor": "middle" }, shorten([view.x], 70)[0]);
     make(svg, "text", { "text-anchor": "middle", transform: `translate(16 ${py(0.5)}) rotate(-90)` }, view.y);
     make(svg, "text", { "text-anchor": "middle", transform: `translate(16 ${top + STRIP / 2}) rotate(-90)` }, "Rows");
   }
 
-  const shorten = (text, width) => (text.length > width ? text.slice(0, width - 1) + "…" : text);
+  // Short names that still differ, by the rule of data/printing.py.
+  function cut(text, width) {
+    if (text.length <= width) return text;
+    const most = Math.max(width - 1, 0), tail = Math.floor(most / 2);
+    return text.slice(0, most - tail) + "…" + text.slice(text.length - tail);
+  }
+  function shorten(names, width) {
+    const out = names.map((name) => cut(name, width)), longest = Math.max(0, ...names.map((name) => name.length));
+    const count = (texts) => new Set(texts).size;
+    for (;; width++) {
+      const groups = new Map();
+      out.forEach((short, i) => groups.set(short, [...(groups.get(short) || []), i]));
+      const alike = [...groups.values()].filter((group) => count(group.map((i) => names[i])) > 1);
+      if (!alike.length) return out;
+      for (const group of alike) {
+        const texts = group.map((i) => names[i]);
+        let start = 0;
+        while (start < texts[0].length && texts.every((text) => text[start] === texts[0][start])) start++;
+        const ends = texts.map((text) => "…" + cut(text.slice(Math.max(0, Math.min(start, text.length - width + 1))), width - 1));
+        const told = start > 0 && width > 1 && width < longest && count(ends) === count(texts);
+        group.forEach((i, k) => { out[i] = told ? ends[k] : cut(names[i], width + 1); });
+      }
+    }
+  }
+  // End of short names.
 
   function strip(svg, view, top) {
     const most = Math.max(1, ...view.bins.map((b) => b.n)), log = rows.value === "log";
