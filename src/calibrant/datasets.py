@@ -35,7 +35,33 @@ _MAPS = ("calibrated", "overconfident", "underconfident", "shifted", "wavy")
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Labels and predictions; ``truth`` is the exact L1 calibration error, NaN where unknown."""
+    """Labels and predictions of a data set, with the exact calibration error where it is known.
+
+    Attributes
+    ----------
+    y_true : ndarray of shape (n,)
+        Observed labels.
+    y_prob : ndarray of shape (n,) or (n, K)
+        Predicted probabilities: of the positive class, or one column per class.
+    labels : tuple of labels
+        The labels, in column order.
+    truth : float
+        The exact L1 calibration error; NaN where it is unknown.
+    description : str
+        What the data are.
+
+    See Also
+    --------
+    calibrant.datasets.make_scores : Samples with a known calibration error.
+    calibrant.datasets.load_digits_predictions : Predictions of a model on real data.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import make_scores
+    >>> sample = make_scores(1000, "calibrated", random_state=0)
+    >>> sample.y_prob.shape, sample.truth
+    ((1000,), 0.0)
+    """
 
     y_true: AnyArray
     y_prob: FloatArray
@@ -45,7 +71,31 @@ class Sample:
 
 
 def true_map(scores: FloatArray, kind: str) -> FloatArray:
-    """``P(outcome | score)`` of :func:`make_scores`: logistic maps, a shift in logit space, or a sine."""
+    """Map of scores to outcome frequencies in :func:`make_scores`: logistic, a shift in logit space, or a sine.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Scores in [0, 1].
+    kind : {"calibrated", "overconfident", "underconfident", "shifted", "wavy"}
+        The map.
+
+    Returns
+    -------
+    ndarray of the shape of ``scores``
+        ``P(outcome | score)``.
+
+    See Also
+    --------
+    calibrant.datasets.make_scores : Samples from these maps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.datasets import true_map
+    >>> true_map(np.array([0.1, 0.5, 0.9]), "overconfident").round(2).tolist()
+    [0.25, 0.5, 0.75]
+    """
     from scipy.special import expit, logit
 
     check_choice("kind", kind, _MAPS)
@@ -72,16 +122,23 @@ def make_scores(
     Parameters
     ----------
     n_samples : int
+        Number of rows.
     kind : {"calibrated", "overconfident", "underconfident", "shifted", "wavy"}
         The map g; see :func:`true_map`.
     a, b : float
         Parameters of the Beta distribution of scores.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default None
+        Seed or generator; with None every call draws differently.
 
     Returns
     -------
     Sample
         ``truth`` by quadrature, to about 1e-8.
+
+    See Also
+    --------
+    calibrant.datasets.true_map : The map g.
+    calibrant.datasets.make_survey : The synthetic cases of a survey, with two or three classes.
 
     Examples
     --------
@@ -116,10 +173,32 @@ _NETWORK_ROWS = 300
 
 
 def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
-    """``P(class | x)`` in the synthetic cases of Silva Filho et al., equal priors; shape (n, 2) or (n, 3).
+    """Posterior ``P(class | x)`` of the synthetic cases of Silva Filho et al., with equal priors.
 
     Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
     variances. The last column of two classes is class 1, of which high x and so high scores are evidence.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,)
+        Values of the only feature.
+    n_classes : {2, 3}, default 2
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        One row of probabilities for each value.
+
+    See Also
+    --------
+    calibrant.datasets.make_survey : Samples of these cases.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import survey_posterior
+    >>> survey_posterior([0, 100]).round(3).tolist()
+    [[0.476, 0.524], [0.017, 0.983]]
     """
     logs = _survey_log_densities(x)[:, :n_classes]
     density = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -128,9 +207,32 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
 
 
 def survey_true_map(scores: Any, case: str) -> FloatArray:
-    """``P(class 1 | score)`` of the survey's two-class cases, whose scores are ``1 / (1 + exp(-a x))``.
+    """Map of scores to ``P(class 1 | score)`` in the survey's two-class cases.
 
-    Scores count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the distributions' far tails turn the map back.
+    The scores are ``1 / (1 + exp(-a x))``. They count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the
+    distributions' far tails turn the map back.
+
+    Parameters
+    ----------
+    scores : array-like
+        Scores in [0, 1].
+    case : {"underconfident", "overconfident"}
+        The case, which sets a.
+
+    Returns
+    -------
+    ndarray of the shape of ``scores``
+        ``P(class 1 | score)``.
+
+    See Also
+    --------
+    calibrant.datasets.make_survey : Samples of these cases.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import survey_true_map
+    >>> survey_true_map([0.2, 0.8], "overconfident").round(3).tolist()
+    [0.447, 0.597]
     """
     from scipy.special import logit
 
@@ -145,18 +247,26 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     Parameters
     ----------
     n_samples : int
+        Number of rows.
     case : {"underconfident", "overconfident", "three-class", "network"}
         The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
         too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
         ``"network"``: new rows by a neural network that was fitted to few, in the place of the survey's own network,
         which is not published either: the classes, normal in two features, and the network (16 hidden units, 300 rows,
         always the same; scikit-learn's) are ours.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default None
+        Seed or generator; with None every call draws differently.
 
     Returns
     -------
     Sample
         ``y_true`` 1 and 0, or 0, 1 and 2; ``truth`` by quadrature for two classes, NaN for three.
+
+    See Also
+    --------
+    calibrant.datasets.survey_posterior : The true posterior.
+    calibrant.datasets.survey_true_map : The true calibration map of two classes.
+    calibrant.datasets.make_scores : Samples with a map of your choice.
 
     Examples
     --------
@@ -207,13 +317,58 @@ def _survey_log_densities(x: Any) -> FloatArray:
 
 
 def survey_distorted(posterior: Any) -> FloatArray:
-    """Scores of the survey's three classes from true probabilities: squared, weighted by 1.6, 0.6 and 1, normalised."""
+    """Distort true probabilities into the scores of the survey's three classes.
+
+    They are squared, weighted by 1.6, 0.6 and 1, and normalised.
+
+    Parameters
+    ----------
+    posterior : array-like of shape (n, 3)
+        True probabilities.
+
+    Returns
+    -------
+    ndarray of shape (n, 3)
+        The scores.
+
+    See Also
+    --------
+    calibrant.datasets.survey_restored : The way back.
+    calibrant.datasets.make_survey : Samples with these scores (``"three-class"``).
+
+    Examples
+    --------
+    >>> from calibrant.datasets import survey_distorted
+    >>> survey_distorted([[0.5, 0.3, 0.2]]).round(3).tolist()
+    [[0.81, 0.109, 0.081]]
+    """
     scores = np.asarray(posterior, dtype=np.float64) ** 2 * _SURVEY_WEIGHTS
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
 def survey_restored(scores: Any) -> FloatArray:
-    """True probabilities of the survey's three classes from their scores: the inverse of :func:`survey_distorted`."""
+    """Restore the true probabilities of the survey's three classes from their scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, 3)
+        What :func:`survey_distorted` returned.
+
+    Returns
+    -------
+    ndarray of shape (n, 3)
+        True probabilities.
+
+    See Also
+    --------
+    calibrant.datasets.survey_distorted : The way there.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import survey_distorted, survey_restored
+    >>> survey_restored(survey_distorted([[0.5, 0.3, 0.2]])).round(3).tolist()
+    [[0.5, 0.3, 0.2]]
+    """
     posterior = np.sqrt(np.asarray(scores, dtype=np.float64) / _SURVEY_WEIGHTS)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
@@ -231,6 +386,30 @@ def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) 
     """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's breast-cancer data.
 
     Half of the 569 rows train it; ``y_prob`` is the probability of ``"malignant"`` on the other half.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier, optional
+        The model to train; by default Gaussian naive Bayes.
+    random_state : int, default 0
+        Seed of the split into halves.
+
+    Returns
+    -------
+    Sample
+        285 rows of two classes; ``truth`` is NaN.
+
+    See Also
+    --------
+    calibrant.datasets.load_digits_predictions : Ten classes.
+    calibrant.datasets.load_even_digits_predictions : Two classes, more rows.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import load_breast_cancer_predictions
+    >>> sample = load_breast_cancer_predictions()
+    >>> sample.y_prob.shape, sample.labels
+    ((285,), ('benign', 'malignant'))
     """
     from sklearn.datasets import load_breast_cancer
     from sklearn.naive_bayes import GaussianNB
@@ -243,11 +422,33 @@ def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) 
 
 
 def load_even_digits_predictions(model: Any = None) -> Sample:
-    """Predictions whether a handwritten digit is even, of a model that did not see it (default: naive Bayes).
+    """Held-out predictions of a model (default: naive Bayes) on whether a handwritten digit is even.
 
     All 1797 of scikit-learn's digits by cross-validation in five parts; ``y_prob`` is the probability of ``"even"``.
     The default, Bernoulli naive Bayes on dark and light pixels, counts neighbouring pixels as if each were news of its
     own, and so is over-confident at both ends.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier, optional
+        The model to train; by default Bernoulli naive Bayes.
+
+    Returns
+    -------
+    Sample
+        1797 rows of two classes; ``truth`` is NaN.
+
+    See Also
+    --------
+    calibrant.datasets.load_digits_predictions : Which of the ten digits it is.
+    calibrant.datasets.load_breast_cancer_predictions : Two classes, fewer rows.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import load_even_digits_predictions
+    >>> sample = load_even_digits_predictions()
+    >>> sample.y_prob.shape, sample.labels
+    ((1797,), ('even', 'odd'))
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -263,7 +464,31 @@ def load_even_digits_predictions(model: Any = None) -> Sample:
 
 
 def load_digits_predictions(model: Any = None, *, random_state: int = 0) -> Sample:
-    """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's digits, ten classes."""
+    """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's digits, ten classes.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier, optional
+        The model to train; by default Gaussian naive Bayes.
+    random_state : int, default 0
+        Seed of the split into halves.
+
+    Returns
+    -------
+    Sample
+        899 rows of ten classes; ``truth`` is NaN.
+
+    See Also
+    --------
+    calibrant.datasets.load_even_digits_predictions : Whether the digit is even.
+    calibrant.datasets.load_breast_cancer_predictions : Two classes, fewer rows.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import load_digits_predictions
+    >>> load_digits_predictions().y_prob.shape
+    (899, 10)
+    """
     from sklearn.datasets import load_digits
     from sklearn.naive_bayes import GaussianNB
 

@@ -71,10 +71,22 @@ _STRATEGIES = {"l": ("uniform", False), "a": ("quantile", False), "c": ("uniform
 def paper_curves(mode: str = "corrected") -> Entries:
     """The 15 curves of the paper's Figure 2: {l, a, c, ac} × {10, 30, √N bins} and d × {Silverman, 0.1, 0.033}.
 
-    ``"corrected"``: true linear mapping, uniform bins over [0, 1], densities mirrored at the ends of the notion's
-    domain, a bandwidth for each class. ``"as-published"``: the linear mapping as printed; for confidence l on [0, 1]
-    and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes; what quantile bins do not share out evenly
-    in the last of them.
+    Parameters
+    ----------
+    mode : {"corrected", "as-published"}, default "corrected"
+        ``"corrected"``: true linear mapping, uniform bins over [0, 1], densities mirrored at the ends of the notion's
+        domain, a bandwidth for each class. ``"as-published"``: the linear mapping as printed; for confidence l on [0,
+        1] and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes; what quantile bins do not share out
+        evenly in the last of them.
+
+    Returns
+    -------
+    dict of str to Entry
+        The estimators by the paper's names.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Runs them, and estimators of your own.
 
     Examples
     --------

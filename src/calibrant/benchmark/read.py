@@ -92,8 +92,8 @@ def read_samples(
 
     Parameters
     ----------
-    estimator : Estimator
-        Any that serves one score a sample.
+    estimator : str or Estimator
+        Any estimator of one score per row.
     scores : array-like of shape (R, n)
         R samples of n scores in [0, 1].
     outcomes : array-like of shape (R, n)
@@ -103,6 +103,7 @@ def read_samples(
     domain : (float, float), default (0, 1)
         Where scores can lie: (1/K, 1) for confidences of K classes.
     norm : float, default 1
+        The power p ≥ 1 of the error, or inf for the maximum.
 
     Returns
     -------
@@ -113,6 +114,11 @@ def read_samples(
     ------
     ValueError, TypeError
         For ragged input, values outside [0, 1], outcomes other than 0 and 1, shapes that differ.
+
+    See Also
+    --------
+    calibrant.calibration_error : The same of one sample.
+    calibrant.benchmark.run : The benchmark that reads its samples by this function.
 
     Notes
     -----

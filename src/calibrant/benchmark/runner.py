@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.docs import document
 from ..data.types import AnyArray, FloatArray
 from ..estimators import Estimator
 from .config import Config, Distribution
@@ -47,7 +48,7 @@ def run(
     progress: bool = True,
     config: Config | None = None,
 ) -> pl.DataFrame:
-    """Run the known-truth benchmark: how wrong is each estimator, at which size?
+    """Run the known-truth benchmark: how wrong each estimator is at which size.
 
     45 mixtures of normal distributions × 3 training draws × 4 models make 540 score distributions whose calibration
     error is known from the mixtures' posteriors. Every estimator reads the same 200 evaluation sets at each of 20 sizes
@@ -55,8 +56,8 @@ def run(
 
     Parameters
     ----------
-    mode : {"corrected", "as-published"}
-        See :class:`Config` and :func:`paper_curves`.
+    mode : {"corrected", "as-published"}, default "corrected"
+        The paper's experiment with its errors corrected, or with them; see :class:`Config` and :func:`paper_curves`.
     out : path, optional
         Folder of the run; default ``calibrant-benchmark-<mode>`` (with ``-quick``) here. A folder that holds an
         unfinished run of the same configuration is gone on with.
@@ -94,9 +95,27 @@ def run(
     ImportError
         Without polars (extra ``cli``).
 
+    See Also
+    --------
+    calibrant.benchmark.summary : Medians over distributions, with standard errors.
+    calibrant.benchmark.predict : The first half, for estimators that are added later.
+    calibrant.benchmark.Config : The size of the experiment.
+
     References
     ----------
     Posocco & Bonnefoy (2021), *Estimating Expected Calibration Errors*, §5.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant import Binned
+    >>> from calibrant.benchmark import Config, run
+    >>> few = {"classes": (2,), "dimensions": (2,), "models": ("bayes",), "mixtures": 1, "trainings": 1}
+    >>> tiny = Config(**few, pool=1000, rows=600, sizes=(30,), sets=20)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run(out=folder, config=tiny, estimators={"ece": Binned(10)}, n_jobs=1, progress=False)
+    >>> sorted(results["notion"]), results["size"].to_list()
+    (['classwise', 'confidence'], [30, 30])
     """
     config = _config(mode, seed, quick) if config is None else config
     entries = {**paper_curves(config.mode), **OURS} if estimators is None else as_entries(estimators)
@@ -118,7 +137,27 @@ def predict(
     progress: bool = True,
     config: Config | None = None,
 ) -> Path:
-    """The first half of :func:`run` alone: predict and keep the sets for every estimator. Returns the folder."""
+    """Predict and keep the samples of :func:`run`, which then reads them without predicting again.
+
+    Returns
+    -------
+    Path
+        The folder of the run.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Both halves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.benchmark import Config, predict
+    >>> few = {"classes": (2,), "dimensions": (2,), "models": ("bayes",), "mixtures": 1, "trainings": 1}
+    >>> tiny = Config(**few, pool=1000, rows=600, sizes=(30,), sets=20)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     predict(out=folder, config=tiny, n_jobs=1, progress=False).name == folder.rpartition("/")[2]
+    True
+    """
     config = _config(mode, seed, quick) if config is None else config
     jobs, folder = check_jobs(n_jobs), _folder(out, config, quick)
     store = Store.open(folder, config.to_dict())
@@ -127,8 +166,28 @@ def predict(
     return folder
 
 
+document(predict, run)
+
+
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
-    """Drop the results of some estimators from the folder of a run, so that the next run recomputes them."""
+    """Drop the results of some estimators from the folder of a run, so that the next run recomputes them.
+
+    Parameters
+    ----------
+    out : path
+        The folder of the run.
+    names : list of str
+        Names of the estimators.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Computes what is missing.
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import forget
+    >>> forget("calibrant-benchmark-corrected", ["l10", "l30"])  # doctest: +SKIP
+    """
     need_polars()
     Store.existing(out).forget(names)
 
@@ -169,7 +228,33 @@ def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
 
 
 def load(out: str | Path) -> pl.DataFrame:
-    """Results found in the folder of a run, finished or not, sorted."""
+    """Load the results from the folder of a run, finished or not.
+
+    Parameters
+    ----------
+    out : path
+        The folder of the run.
+
+    Returns
+    -------
+    polars.DataFrame
+        What :func:`run` returns of a finished run, sorted in the same way.
+
+    Raises
+    ------
+    ValueError
+        Where the folder has no results yet.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Computes the results.
+    calibrant.benchmark.summary : Medians over distributions.
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import load
+    >>> results = load("calibrant-benchmark-corrected")  # doctest: +SKIP
+    """
     need_polars()
     return Store(Path(out)).load(KEYS)
 
@@ -184,6 +269,7 @@ def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, 
     resamples : int, default 200
         Bootstrap resamples behind a standard error.
     seed : int, default 0
+        Seed of the resamples.
 
     Returns
     -------
@@ -192,6 +278,16 @@ def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, 
         ``rel_median``, ``abs_p95``, ``abs_median``, ``bias`` and ``rmse`` the median and, as ``…_se``, its standard
         error. It resamples mixtures, not distributions: the twelve of a mixture are not independent. Cells
         without a number are left out of a median.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Computes the results.
+    calibrant.benchmark.load : Reads them from a folder.
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import summary
+    >>> medians = summary("calibrant-benchmark-corrected")  # doctest: +SKIP
     """
     need_polars()
     import polars as pl

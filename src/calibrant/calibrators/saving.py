@@ -36,12 +36,34 @@ FORMAT, VERSION = "calibrant-calibrator", 1
 
 
 def to_dict(calibrator: Calibrator) -> dict[str, Any]:
-    """A fitted calibrator as plain numbers, strings, lists and mappings, for JSON.
+    """Turn a fitted calibrator into plain numbers, strings, lists and mappings, for JSON.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted calibrator of :mod:`calibrant.calibrators`.
+
+    Returns
+    -------
+    dict
+        What :func:`from_dict` reads.
 
     Raises
     ------
     TypeError
         For a parameter that cannot be saved, such as a function.
+
+    See Also
+    --------
+    calibrant.calibrators.from_dict : The way back.
+    calibrant.save_calibrator : The same into a file.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import PlattScaling, from_dict, to_dict
+    >>> fitted = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> from_dict(to_dict(fitted)).coef_ == fitted.coef_
+    True
     """
     if not isinstance(calibrator, Calibrator):
         hint = ": pass its calibrator_" if isinstance(calibrator, CalibratedModel) else ""
@@ -60,13 +82,35 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
 
 @reading_saved()
 def from_dict(data: Any) -> Calibrator:
-    """A calibrator from what :func:`to_dict` made.
+    """Make a calibrator of what :func:`to_dict` returned.
+
+    Parameters
+    ----------
+    data : mapping
+        What :func:`to_dict` returned, also after a round trip through JSON.
+
+    Returns
+    -------
+    Calibrator
+        The fitted calibrator.
 
     Raises
     ------
     ValueError
         For another format, a later version, an unknown name, missing or wrong values, or numbers with which the
         calibrator does not give probabilities.
+
+    See Also
+    --------
+    calibrant.calibrators.to_dict : The way there.
+    calibrant.load_calibrator : The same from a file.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import PlattScaling, from_dict, to_dict
+    >>> fitted = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> bool((from_dict(to_dict(fitted)).predict_proba([0.3]) == fitted.predict_proba([0.3])).all())
+    True
     """
     check_stamp(data, FORMAT, VERSION, "saved calibrator")
     kind = _known().get(str(data.get("name")))
@@ -108,10 +152,19 @@ def save_calibrator(
     (``calibrator_.calibrators_``, in the order of ``pairs_``) to the scores of its own classifier and average. To
     calibrate the scores of a single classifier, fit one calibrator with ``ensemble=False``.
 
-    Warns
-    -----
-    CalibrantWarning
-        That the classifier of a :class:`CalibratedModel` is not in the file.
+    Parameters
+    ----------
+    calibrator : Calibrator or CalibratedModel
+        A fitted calibrator, or a fitted model, whose calibrator is written.
+    path : str or path-like
+        The file to write.
+    force : bool, default False
+        Whether to replace a file that exists.
+
+    Returns
+    -------
+    Path
+        The file that was written.
 
     Raises
     ------
@@ -119,6 +172,16 @@ def save_calibrator(
         If the file exists and ``force`` is False.
     TypeError
         See :func:`to_dict`.
+
+    Warns
+    -----
+    CalibrantWarning
+        That the classifier of a :class:`CalibratedModel` is not in the file.
+
+    See Also
+    --------
+    calibrant.load_calibrator : The way back.
+    calibrant.calibrators.to_dict : The same without a file.
 
     Examples
     --------
@@ -147,7 +210,38 @@ def save_calibrator(
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
-    """Read what :func:`save_calibrator` wrote; ValueError names the file and what is wrong with it."""
+    """Read a calibrator that :func:`save_calibrator` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to read.
+
+    Returns
+    -------
+    Calibrator
+        The fitted calibrator.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and what is wrong with it.
+
+    See Also
+    --------
+    calibrant.save_calibrator : The way there.
+    calibrant.calibrators.from_dict : The same without a file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import calibrant as cal
+    >>> fitted = cal.TemperatureScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = cal.save_calibrator(fitted, pathlib.Path(folder) / "temperature.json")
+    ...     cal.load_calibrator(path).temperature_ == fitted.temperature_
+    True
+    """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         return from_dict(data)

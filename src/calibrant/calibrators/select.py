@@ -95,8 +95,28 @@ def _remarks(row: Mapping[str, Any]) -> str:
 
 
 def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
-    """Candidates of ``"auto"``, from the simplest: what is left alone needs strong evidence to be changed.
+    """Candidates of ``"auto"``, from the simplest, which is to leave the scores unchanged.
 
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    kind : {"probability", "logit", "margin"}, default "probability"
+        The kind of the scores.
+
+    Returns
+    -------
+    dict of str to Calibrator
+        The unfitted calibrators by name.
+
+    See Also
+    --------
+    calibrant.calibrators.select_calibrator : Chooses one of them.
+    calibrant.calibrators.named_calibrator : One calibrator by its name.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import default_candidates
     >>> list(default_candidates(2))
     ['identity', 'temperature', 'ensemble-temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
     """
@@ -154,8 +174,32 @@ NAMED: Mapping[str, Callable[[], Calibrator]] = {
 
 
 def named_calibrator(name: str, n_classes: int) -> Calibrator:
-    """An unfitted calibrator by its short name, for so many classes; ValueError lists the names.
+    """Make an unfitted calibrator by its short name.
 
+    Parameters
+    ----------
+    name : str
+        Such as ``"temperature"``, ``"beta"`` or ``"isotonic"``; the error for an unknown name lists all.
+    n_classes : int
+        Number of classes. With more than two, a binary calibrator is applied one-vs-rest.
+
+    Returns
+    -------
+    Calibrator
+        The calibrator.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+
+    See Also
+    --------
+    calibrant.calibrators.default_candidates : Those that are tried by default.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import named_calibrator
     >>> named_calibrator("beta", 3)
     OneVsRest(calibrator=BetaCalibration())
     """
@@ -185,37 +229,36 @@ def select_calibrator(
 
     Parameters
     ----------
-    scores, y, sample_weight
-        As :meth:`Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them, and for groups.
-    groups : array-like of shape (n,), optional
-        Rows of one group may depend on each other: folds keep them together, and standard errors are those of groups.
-    candidates : mapping of str to Calibrator or its name, or list of names, optional
-        From the simplest to the most flexible; default :func:`default_candidates`.
+    scores : array-like of shape (n,) or (n, K), or Predictions
+        Scores of rows that the classifier was not trained on, of the kind that ``input`` names.
+        :class:`calibrant.Predictions` replace scores, labels, weights and groups.
+    y : array-like of shape (n,)
+        Observed labels.
     cv : int, default 5
-        Stratified folds; fewer where a class has fewer rows.
-    goal : {"log-loss", "brier", "calibration"}, default "log-loss"
-        The first two are proper scores. Probabilities of labels count as
-        1e-6 at least in the log-loss; the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the
-        error of :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the
-        confidence), among
-        candidates that worsen neither proper score by more than its standard error; of errors within one standard error
-        of the least, the log-loss decides by the same rule.
-    rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
-        The first candidate whose loss is within one standard error of the least, or the least. The standard error is
-        that of the paired differences of rows, of a calibration error its own. ``"average"``: as
-        :class:`AutoCalibrator` does; by calibration, where averages would be under-confident, the first rule.
+        Number of stratified folds; fewer where a class has fewer rows.
     nested : bool, default False
         Also cross-validate the choice itself.
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of the candidates.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights; whole numbers stand for repeated rows.
+    groups : array-like of shape (n,), optional
+        The group of each row: folds keep groups together, and standard errors are those of groups.
+    input : {"probability", "logit", "margin"}, default "probability"
+        The kind of the scores, which replaces that of the candidates.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of ``scores``; default the sorted unique labels.
     random_state : int, RandomState or None, default 0
-        Of the folds.
-    label, prob, weight : str, or list of str, optional
-        Columns of a data frame that replaces ``scores`` and ``y``; ``groups`` may then name a column too.
+        Seed of the folds.
 
     Returns
     -------
     Selection
+        ``.name``, ``.calibrator`` (fitted to all rows) and ``.table`` (one row per candidate).
+
+    See Also
+    --------
+    calibrant.AutoCalibrator : A calibrator that chooses when it is fitted.
+    calibrant.compare_calibrators : All candidates side by side, with calibration errors.
+    calibrant.results.Selection : What is returned, field by field.
 
     Notes
     -----

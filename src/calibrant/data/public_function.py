@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from .columns import FRAME_OPTIONS, from_columns
+from .docs import document
 from .libraries import library_of
 from .predictions import Predictions
 from .progress import working
@@ -59,11 +60,11 @@ def public_function(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``, or ``Unpack[ColumnOptions]``.
 
-    Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
-    the function. A data frame is passed first, in place of the first two arguments: labels and scores, or
-    scores and ``y``. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all
-    rows were independent. ``sums``: whether an Accumulator may stand in place of the rows, which have been interpreted
-    when they were added, with all other arguments or with those named.
+    Its signature then names these options, as if it had written them out, and its docstring describes them; an unknown
+    keyword is a TypeError that names the function. A data frame is passed first, in place of the first two arguments:
+    labels and scores, or scores and ``y``. Functions that say nothing of rows in groups (``grouped``) take none: they
+    would answer as if all rows were independent. ``sums``: whether an Accumulator may stand in place of the rows, which
+    have been interpreted when they were added, with all other arguments or with those named.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -106,7 +107,7 @@ def public_function(
 
         # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
-        return called
+        return document(called, instead={"y_true": "rows"} if sums else None)
 
     return decorate
 

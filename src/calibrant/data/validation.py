@@ -93,11 +93,18 @@ def as_predictions(
     Returns
     -------
     Predictions
+        The validated rows, which every function takes in place of ``y_true`` and ``y_prob``.
 
     Raises
     ------
     TypeError, ValueError
         The message names the argument, the allowed values, and the first offending row and value.
+
+    See Also
+    --------
+    calibrant.Predictions : What is returned, field by field.
+    calibrant.from_frame : Sums of the rows of a lazy frame, for data that do not fit in memory.
+    calibrant.Accumulator : Sums of rows that arrive in pieces.
 
     Notes
     -----

@@ -156,24 +156,31 @@ def calibration_measures(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes.
     estimator : {"adaptive", "residual", "density"}, other name or estimator, default "adaptive"
         Estimator of ĝ; see :func:`calibrant.reliability_curve`. Clinical papers use loess.
     level : float or None, default 0.95
         Level of the intervals; None for no intervals.
     n_resamples : int, default 400
         Number of resamples; intervals of distances use five times as many posterior draws.
-    random_state : int, Generator or None
 
     Returns
     -------
     CalibrationMeasures
+        ``.ici``, ``.e50``, ``.e90``, ``.emax``, ``.eci``, ``.observed_expected``, ``.in_the_large``, ``.intercept``,
+        ``.slope`` and their ``.intervals``.
 
     Raises
     ------
     ValueError
         For more than two classes.
+
+    See Also
+    --------
+    calibrant.decisions.optimism_corrected : The same measures of a model's training data, corrected for optimism.
+    calibrant.decision_curve : Whether acting on the probabilities pays.
+    calibrant.significance.cox_test : Intercept and slope with p-values.
 
     Notes
     -----
@@ -393,14 +400,21 @@ def decision_curve(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : array-like, optional
-        Within (0, 1); default 0.01, 0.02, …, 0.99.
+        Thresholds within (0, 1); default 0.01, 0.02, …, 0.99.
 
     Returns
     -------
     DecisionCurve
+        ``.net_benefit`` and ``.treat_all`` at ``.thresholds``; ``.plot()`` draws them.
+
+    See Also
+    --------
+    calibrant.expected_cost : The cost of decisions at given costs of errors.
+    calibrant.calibration_measures : How far the probabilities are from observed frequencies.
+    calibrant.plot.DecisionCurveDisplay : The picture of several models.
 
     Notes
     -----

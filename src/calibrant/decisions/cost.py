@@ -217,32 +217,43 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, groups
-        See :func:`calibrant.as_predictions`. Folds keep groups together, and standard errors are those of groups.
+    groups : array-like of shape (n,), or name of a column, optional
+        The group of each row, such as a prompt, a patient or an event: folds keep groups together, and standard errors
+        are those of groups. Default: all rows are independent.
     costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
         Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also where
         ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer. Of two classes
         ``{"fp": 10, "fn": 200}``: costs of a false positive and of a false negative (and of "tp" and "tn", 0 by
         default), with the labels as decisions.
     decisions : sequence of A names, optional
-        Default: the labels, where there are as many; else 0, 1, …
+        Names of the decisions. Default: the labels, where there are as many; else 0, 1, and so on.
     calibrator : Calibrator or name of one, "auto" or None, default "auto"
         Recalibration method; by default beta calibration for two classes and vector scaling for more. None: no
         recalibration.
     cv : int ≥ 2, default 5
         Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not optimistic.
-    level : float, default 0.95
-        Of the intervals.
+    level : float in (0, 1), default 0.95
+        Level of the intervals.
     random_state : int, Generator or None, default 0
-        Of the folds, which are drawn without regard to labels.
+        Seed of the folds, which are drawn without regard to labels.
 
     Returns
     -------
     ExpectedCost
+        ``.realised``, ``.stated``, ``.recalibrated``, ``.excess`` and the thresholds; ``.plot()`` draws the cost of
+        every threshold.
 
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.decisions.decide : The decisions themselves.
+    calibrant.optimal_threshold : The threshold for the costs of two errors.
+    calibrant.decision_curve : The net benefit at every threshold.
+    calibrant.results.ExpectedCost : What is returned, field by field.
 
     Notes
     -----

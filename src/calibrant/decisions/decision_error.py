@@ -128,25 +128,31 @@ def decision_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : (low, high), or function
         A range within [0, 1], in which every threshold is as important; or v itself, which takes an array of thresholds
         and gives weights ≥ 0, not all 0. For a single threshold see :func:`calibrant.decompose`.
     estimator : "auto" or EmpiricalBayes, default "auto"
-        Whose map ĝ is; ``EmpiricalBayes()``. Error and regret are means over its posterior.
-    level : float, default 0.95
+        The estimator of the map ĝ; ``"auto"``: ``EmpiricalBayes()``. Error and regret are means over its posterior.
     n_resamples : int, default 400
-        Intervals take five times as many draws from the posterior.
-    random_state : int, Generator or None
+        Number of resamples; intervals take five times as many draws from the posterior.
 
     Returns
     -------
     DecisionCalibrationError
+        ``.error`` and ``.regret`` with their intervals, and ``.share``, the part of the rows at the thresholds.
 
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.calibration_error : The error over all scores.
+    calibrant.expected_cost : The cost of decisions at given costs of errors.
+    calibrant.decision_curve : The net benefit at every threshold.
 
     Notes
     -----

@@ -114,7 +114,7 @@ def optimism_corrected(
     n_jobs: int | None = 1,
     random_state: RandomState = 0,
 ) -> OptimismCorrected:
-    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from its training rows only.
+    r"""Calibration of a model on new rows, estimated from its training rows by Harrell's bootstrap.
 
     .. math:: \text{corrected} = M(f_D, D) - \frac1B \sum_b \big[ M(f_{D_b}, D_b) - M(f_{D_b}, D) \big]
 
@@ -127,29 +127,38 @@ def optimism_corrected(
         With ``predict_proba``; clones of it are fitted. Include every step that uses the labels, such as feature
         selection (``Pipeline``); otherwise its optimism is missed.
     X : array-like, frame or sparse matrix of n rows
+        Features of the training rows.
     y : array-like of shape (n,)
-        Two classes.
+        Their labels, of two classes.
     pos_label : label, optional
         Default the second of the model's ``classes_``.
     sample_weight : array-like of shape (n,), optional
         For the measures, and for ``fit`` where the model takes weights. Rows are resampled regardless of weight.
-    estimator
-        See :func:`calibration_measures`.
-    level : float, default 0.95
+    estimator : {"adaptive", "residual", "density"}, other name or estimator, default "adaptive"
+        Estimator of the smooth curve behind the distances; see :func:`calibration_measures`.
+    level : float in (0, 1), default 0.95
+        Level of the intervals.
     n_resamples : int, default 200
-        Fits.
+        Number of resamples, each with a fit.
     n_jobs : int or None, default 1
         Processes; None for one per processor. The result does not depend on it.
-    random_state : int, Generator or None
-        Of the resamples; the model's own is the model's.
+    random_state : int, Generator or None, default 0
+        Seed of the resamples; it does not touch the model's own.
 
     Returns
     -------
     OptimismCorrected
+        ``.apparent``, ``.optimism`` and ``.corrected``, by the names of the measures, and ``.intervals``.
 
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.calibration_measures : The same measures on rows that the model was not fitted to.
+    calibrant.significance.calibration_belt : The belt of training rows (``devel="internal"``).
 
     Notes
     -----

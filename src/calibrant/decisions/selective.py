@@ -123,12 +123,11 @@ def risk_coverage(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. The most probable class is predicted, the first label of a tie.
+    y_prob : array-like of shape (n,) or (n, K)
+        Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``. The most
+        probable class is predicted, the first label of a tie.
     confidence : array-like of shape (n,), optional
         Finite numbers, higher for more certain rows; default the largest probability of each row.
-    level : float, default 0.95
-        Of the intervals.
 
     Returns
     -------
@@ -138,6 +137,13 @@ def risk_coverage(
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.plot.RiskCoverageDisplay : The picture of several models.
+    calibrant.expected_cost : The cost of decisions, to abstain among them.
+    calibrant.results.RiskCoverage : What is returned, field by field.
 
     Notes
     -----

@@ -48,6 +48,16 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     float
         In [0, 1]: decide "positive" where the probability is at least this.
 
+    See Also
+    --------
+    calibrant.decisions.decide : Decisions for more than two classes or decisions.
+    calibrant.expected_cost : What the decisions cost on labelled data.
+    calibrant.shift_prior : Probabilities under another base rate.
+
+    Notes
+    -----
+    Cost O(1).
+
     References
     ----------
     Elkan (2001), *The foundations of cost-sensitive learning*.
@@ -74,7 +84,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
 
 
 def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
-    r"""Probabilities under different base rates, with unchanged class-conditional distributions.
+    r"""Adjust probabilities to different base rates, with unchanged class-conditional distributions.
 
     .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
 
@@ -88,6 +98,12 @@ def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
     Returns
     -------
     ndarray of the shape of ``y_prob``
+        The probabilities under the new base rates.
+
+    See Also
+    --------
+    calibrant.optimal_threshold : The threshold instead of the probabilities, adjusted (``prior_shift``).
+    calibrant.CalibratedModel : Recalibration on labelled data, where more than base rates changed.
 
     Notes
     -----
@@ -132,6 +148,11 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
     -------
     ndarray of shape (n,)
         Index of the decision; ties go to the first.
+
+    See Also
+    --------
+    calibrant.optimal_threshold : The threshold for two classes and two decisions.
+    calibrant.expected_cost : What the decisions cost on labelled data.
 
     Examples
     --------

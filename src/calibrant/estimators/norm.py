@@ -23,12 +23,25 @@ def to_power(error: float, norm: float) -> float: ...
 @overload
 def to_power(error: FloatArray, norm: float) -> FloatArray: ...
 def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
-    """What :meth:`Estimator.power` and ``read`` return for errors: ``errorᵖ``; for p > 32, ∞ too, the error itself.
+    """Raise an error to its power: what :meth:`Estimator.power` and ``read`` return.
+
+    That is ``errorᵖ``; for p > 32, ∞ too, the error itself.
 
     Parameters
     ----------
     error : float or ndarray
+        Errors.
     norm : float ≥ 1
+        The power p.
+
+    Returns
+    -------
+    float or ndarray
+        Of the shape of ``error``.
+
+    See Also
+    --------
+    calibrant.estimators.CellEstimator : Base class of estimators that read sums.
 
     Notes
     -----

@@ -50,7 +50,7 @@ def from_frame(
     binned: str | Binned | None = None,
     estimators: Sequence[str | CellEstimator] = (),
 ) -> Accumulator | SubgroupSums:
-    """Sums of the rows of a frame, made by its own engine: the same numbers as in memory, from any number of rows.
+    """Sum the rows of a frame by its own engine: the same numbers as in memory, from any number of rows.
 
     Parameters
     ----------
@@ -69,8 +69,13 @@ def from_frame(
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
-    notion, labels, pos_label, binned, estimators
-        See :class:`Accumulator`. With several columns and no ``labels``, the distinct labels are queried first.
+    notion : str or Notion, default "auto"
+        The notion of calibration; see :class:`Accumulator`.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns ``prob``. Without them, and with several columns, the distinct labels
+        are queried first.
+    pos_label : label, optional
+        The label that a single column ``prob`` is the probability of. Default: 1 for labels in {0, 1} or bool.
     n_cells : int, default 4096
         Cells of scores that are told apart: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
         sums are not kept (quantile bins, ``Isotonic``) are read from them; all others are exact whatever their number.
@@ -78,6 +83,10 @@ def from_frame(
         What to do with invalid rows: a label or probability that is missing or not one, probabilities outside
         [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
         is their number.
+    binned : str, Binned or None, optional
+        Further bins to keep; see :class:`Accumulator`.
+    estimators : sequence of str or CellEstimator, optional
+        Estimators whose sums are kept; see :class:`Accumulator`.
 
     Returns
     -------
@@ -90,6 +99,12 @@ def from_frame(
     ------
     ValueError, TypeError
         Naming the argument; for bad rows with their number and one of them.
+
+    See Also
+    --------
+    calibrant.Accumulator : What is returned; also sums of pieces that you read yourself.
+    calibrant.subgroup_calibration : Subgroups of rows in memory.
+    calibrant.as_predictions : Rows of a data frame in memory.
 
     Notes
     -----

@@ -35,10 +35,8 @@ def squared_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance, from_logits
-        See :func:`as_predictions`.
     notion : str or Notion, default "auto"
-        Classes combine as :func:`calibration_error` combines p-th powers.
+        The notion of calibration, as in :func:`calibration_error`; the squares of classes are averaged.
     estimator : "auto" or Estimator, default "auto"
         ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins,
         and a bin with one sample adds 0 rather than noise. Noise costs no bias here, so many bins are better than few:
@@ -55,6 +53,11 @@ def squared_calibration_error(
     ------
     ValueError
         For an estimator without an unbiased square, naming those that have one; for bad input.
+
+    See Also
+    --------
+    calibrant.calibration_error : The error itself, with any estimator and norm.
+    calibrant.compare_models : Differences of this number between models, with intervals.
 
     Notes
     -----
@@ -110,20 +113,24 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     n_bins : int, "sqrt", "cbrt" or edges, default 15
+        Number of bins, its rule (the square or cube root of n), or the edges.
     strategy : {"uniform", "quantile", "quantile-as-published"}, default "uniform"
         Bins of equal width, or of equal counts.
     norm : float ≥ 1, default 1
         ``2``: the root mean squared error (RMSCE). ``float("inf")``: the maximum (MCE), ``max_j |mean outcome - mean
         score|``, empty bins left out; a single sample in a bin can decide it, so its bias is large.
-    notion : str or Notion, default "auto"
 
     Returns
     -------
     float
         In [0, 1].
+
+    See Also
+    --------
+    calibrant.calibration_error : The same with any estimator; the default needs no bins.
+    calibrant.estimate : With an interval.
+    calibrant.squared_calibration_error : Its square without the bias of noise.
 
     Notes
     -----

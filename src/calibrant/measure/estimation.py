@@ -51,23 +51,6 @@ def calibration_error(
 
     for the score s and outcome o that the notion names, as the estimator estimates it.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,), Predictions or Accumulator
-        Observed labels; or, in place of both arguments, validated predictions or the sums of rows.
-    y_prob : array-like of shape (n,) or (n, K)
-        Probability of ``pos_label``, or one column per class in ``labels`` order.
-    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical",
-        "drawn-class"} or Notion
-        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
-    estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased;
-        for the drawn class ``SimplexBinned("cbrt")``.
-    norm : float, default 1
-        p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
-    labels, pos_label, sample_weight, sum_tolerance, from_logits
-        See :func:`as_predictions`.
-
     Returns
     -------
     float
@@ -77,6 +60,13 @@ def calibration_error(
     ------
     ValueError, TypeError
         The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.estimate : The same number with an interval, and the curve behind it.
+    calibrant.expected_calibration_error : The binned number that papers report.
+    calibrant.calibration_test : Whether the error is larger than chance allows.
+    calibrant.report : Verdict, numbers, classes and curves at once.
 
     Notes
     -----
@@ -129,8 +119,6 @@ def estimate(
 ) -> Estimate:
     """Calibration error with a confidence interval, per-class values and the curve behind it.
 
-    Parameters are those of :func:`calibration_error`, and
-
     Parameters
     ----------
     level : float in (0, 1), default 0.95
@@ -141,7 +129,6 @@ def estimate(
         of B bins of equal width (15), ``"variation:V"`` where its total variation is at most V: both are narrower.
     n_resamples : int, default 400
         Resamples for each simulated truth; five times as many draws from a posterior.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -155,6 +142,13 @@ def estimate(
         As :func:`calibration_error`; and with an ``assume`` other than ``"smooth"``, whose theorems are for independent
         rows that count alike, for ``groups``, weights that are not whole numbers, ``norm=inf``, the worst of several
         classes, and the canonical and the drawn-class notion.
+
+    See Also
+    --------
+    calibrant.calibration_error : The number only.
+    calibrant.reliability_curve : The curve with its band.
+    calibrant.report : Verdict, numbers, classes and curves at once.
+    calibrant.results.Estimate : What is returned, field by field.
 
     Notes
     -----

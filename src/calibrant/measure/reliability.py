@@ -74,8 +74,6 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
-        See :func:`as_predictions`; or an :class:`Accumulator` in place of the rows.
     notion : str or Notion, default "auto"
         The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
         ``"top-label"``: one curve per class.
@@ -98,7 +96,6 @@ def reliability_curve(
         for every non-decreasing truth; it need not contain the curve.
     n_resamples : int, default 1000
         Resamples for bands that are found by resampling.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -113,6 +110,12 @@ def reliability_curve(
     ------
     ValueError, TypeError
         For bad input; for the canonical notion, whose score is a vector.
+
+    See Also
+    --------
+    calibrant.ReliabilityDisplay : The picture of the curve.
+    calibrant.estimate : The calibration error, with the curve behind it.
+    calibrant.results.ReliabilityCurve : What is returned, field by field.
 
     Notes
     -----

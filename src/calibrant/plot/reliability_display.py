@@ -112,8 +112,6 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_prob, labels, pos_label, sample_weight
-            See :func:`calibrant.as_predictions`.
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
             ``"top-label"`` draw one panel per class, at most nine, largest error first.

@@ -184,14 +184,12 @@ def report(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
-        See :func:`as_predictions`; or an :class:`Accumulator` in place of the rows.
     notion : str or Notion, default "auto"
         Any notion but canonical; see :func:`calibration_error`.
     estimator : "auto" or an estimator with cells, default "auto"
-        For the headline and the verdict.
-    level : float, default 0.95
-        Of intervals and bands; a p-value of at most ``1 - level`` is evidence.
+        Estimator of the headline and the verdict.
+    level : float in (0, 1), default 0.95
+        Level of intervals and bands; a p-value of at most ``1 - level`` is evidence.
     tolerance : float in (0, 1), optional
         Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
         the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
@@ -201,9 +199,8 @@ def report(
         Decision threshold: the score from which on you act, such as what
         :func:`calibrant.decisions.optimal_threshold` gives for your costs: the verdict then
         tells the share of decisions that a repair would change.
-    random_state : int, Generator or None, default 0
-        Fixed, so that the same predictions give the same report.
-    title : str
+    title : str, default "Calibration report"
+        Title of the text and of the page.
 
     Returns
     -------
@@ -214,11 +211,19 @@ def report(
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
 
     Warns
     -----
     DependenceWarning
         Where no ``groups`` were given and residuals of rows that follow each other, among similar scores, are alike.
+
+    See Also
+    --------
+    calibrant.estimate : The headline number only.
+    calibrant.compare_models : Several models on the same rows.
+    calibrant.compare_calibrators : Which calibrator repairs the probabilities best.
+    calibrant.results.Report : What is returned, field by field.
 
     Notes
     -----

@@ -67,25 +67,28 @@ def compare_calibrators(
         Observed labels; :class:`calibrant.Predictions` stand for labels, scores, weights and their order.
     y_prob : array-like of shape (n,) or (n, K)
         Scores, of the kind that ``input`` says.
-    sample_weight, input, labels
-        As :meth:`calibrant.calibrators.Calibrator.fit`.
+    cv : int, default 5
+        Number of stratified folds; fewer where a class has fewer rows.
+    notion : str or Notion, default "auto"
+        Of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
+    level : float in (0, 1), default 0.95
+        Level of intervals and bands.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights; whole numbers stand for repeated rows.
     groups : array-like of shape (n,), optional
         Rows of one group may depend on each other: folds keep them together, and standard errors and intervals are
         those of groups.
-    candidates : mapping of str to Calibrator or its name, or list of names, optional
-        From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
-    cv, goal, rule, random_state
-        As :func:`calibrant.calibrators.select_calibrator`, which chooses the same with the same arguments.
-    notion : str or Notion, default "auto"
-        Of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
-    level : float, default 0.95
-        Of intervals and bands.
+    input : {"probability", "logit", "margin"}, default "probability"
+        The kind of the scores; see :class:`calibrant.calibrators.Calibrator`.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of ``y_prob``; default the sorted unique labels.
+    random_state : int, RandomState or None, default 0
+        Seed of the folds: with the same arguments, :func:`calibrant.calibrators.select_calibrator` chooses the same.
     progress : bool, optional
         A progress bar on standard error: at once (True), never (False), or, by default, as of all functions: after two
         seconds, on a terminal or in a notebook. Needs rich (extra ``cli``).
-    title : str
-    label, prob, weight : str, or list of str, optional
-        Columns of a data frame that replaces ``y_true`` and ``y_prob``; ``groups`` may then name a column too.
+    title : str, default "Comparison of calibrators"
+        Title of the text and of the page.
 
     Returns
     -------
@@ -96,6 +99,13 @@ def compare_calibrators(
     ------
     TypeError
         For scores where labels belong.
+
+    See Also
+    --------
+    calibrant.calibrators.select_calibrator : The choice without the report, fitted.
+    calibrant.AutoCalibrator : A calibrator that chooses when it is fitted.
+    calibrant.CalibratedModel : A classifier together with its calibrator.
+    calibrant.results.CalibratorComparison : What is returned, field by field.
 
     Notes
     -----

@@ -122,8 +122,6 @@ def decompose(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     groups : array-like of shape (n,), optional
         Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
         them together. Values do not change, except with ``calibrator``, whose folds differ.
@@ -143,16 +141,16 @@ def decompose(
     cv : int ≥ 2, default 5
         Folds of ``calibrator``, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever
         its weight.
-    n_bins, strategy
-        For ``"binned"``: a number, ``"sqrt"`` or ``"cbrt"``, of equal width ("uniform") or equal mass ("quantile").
+    n_bins : int, "sqrt" or "cbrt", default 10
+        Number of bins of ``"binned"``.
     n_resamples : int, default 0
         Bootstrap resamples of rows for ``intervals``: reflected about the estimate (the basic bootstrap), which
         corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. The
         interval of calibration starts at 0 unless the estimate exceeds all but a share ``1 - level`` of estimates from
         labels drawn from the predicted probabilities, as many draws again; with ``groups``, these labels
         are correlated as the residuals are (normal latents of one correlation).
-    level : float, default 0.95
-    random_state : int, Generator or None
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of ``"binned"`` have equal width, or equal mass.
 
     Returns
     -------
@@ -164,6 +162,13 @@ def decompose(
     ValueError
         For a two-class score with more classes; for more than two classes with ``"corp"`` or ``"binned"`` and a score
         that is not a sum over classes; for a calibrator together with another estimator or resamples.
+
+    See Also
+    --------
+    calibrant.scores.grouping_loss : A lower bound on the part of the refinement that features would explain.
+    calibrant.scores.mean_score : The mean that is decomposed.
+    calibrant.scores.murphy_curve : The mean score at every threshold.
+    calibrant.results.Decomposition : What is returned, field by field.
 
     Notes
     -----

@@ -102,13 +102,9 @@ def grouping_loss(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     features : array-like or data frame of shape (n, d), or array-like of n region codes
         Features that the model may have missed. Columns are numbers, which may be missing, or categories; a second
         model's scores may be among them. 1-D: the region of each row, by whole numbers or names.
-    groups : array-like of shape (n,), optional
-        Rows that belong together: folds keep them together, and the interval is of whole groups.
     score : {"brier", "log-loss"} or a scoring rule of these kinds, default "brier"
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     calibrator : "auto", str or calibrator of :mod:`calibrant.calibrators`, default "auto"
@@ -116,8 +112,9 @@ def grouping_loss(
         most smooth maps and are never certain. Names as in :func:`calibrant.calibrators.named_calibrator`.
     cv : int ≥ 2, default 5
         Folds, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever its weight.
-    level : float, default 0.95
-    random_state : int, Generator or None
+    groups : array-like of shape (n,), or name of a column, optional
+        The group of each row, such as a prompt, a patient or an event: folds keep groups together, and the interval is
+        that of whole groups. Default: all rows are independent.
 
     Returns
     -------
@@ -128,6 +125,12 @@ def grouping_loss(
     ------
     ValueError, TypeError
         For another score; for features that are missing where they are codes, infinite, or not one per row.
+
+    See Also
+    --------
+    calibrant.decompose : Calibration and refinement, of which this is a part.
+    calibrant.subgroup_calibration : Calibration in subgroups that you name.
+    calibrant.results.GroupingLoss : What is returned, field by field.
 
     Notes
     -----

@@ -134,15 +134,26 @@ def murphy_curve(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : array-like, optional
-        Default: 501 evenly spaced within (0, 1). Where a probability equals a threshold, half of it is acted upon.
+        Thresholds within (0, 1); default 501 evenly spaced ones. Where a probability equals a threshold, half of it is
+        acted upon.
+
+    Returns
+    -------
+    MurphyCurve
+        ``.thresholds`` and ``.scores``; ``.plot()`` draws them.
 
     Raises
     ------
     ValueError
         For more than two classes, or thresholds outside (0, 1).
+
+    See Also
+    --------
+    calibrant.scores.brier_curve : Twice this curve, drawn exactly, with the recalibrated one.
+    calibrant.plot.MurphyDisplay : The picture of several models.
 
     Notes
     -----
@@ -184,14 +195,27 @@ def brier_curve(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes. Weights that give both classes one share make it the curve
-        over skews of the same paper.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights, not all 0. Weights that give both classes one share make it the curve over skews of the
+        same paper.
+
+    Returns
+    -------
+    BrierCurve
+        ``.thresholds``, ``.scores`` and ``.recalibrated``; ``.plot()`` draws them.
 
     Raises
     ------
     ValueError
         For more than two classes.
+
+    See Also
+    --------
+    calibrant.scores.murphy_curve : The mean elementary score at thresholds of your choice.
+    calibrant.brier_score : The area below the curve.
+    calibrant.plot.BrierCurveDisplay : The picture of several models.
 
     Notes
     -----

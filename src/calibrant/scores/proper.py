@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from ..data.docs import document
 from ..data.public_function import InputOptions, public_function
 from ..data.types import FloatArray
 from ..data.validation import as_predictions
@@ -18,6 +19,7 @@ from ..measure.scoring_rules import Spherical as Spherical
 from ..measure.scoring_rules import score_rows
 
 
+@document
 def score_samples(
     y_true: Any,
     y_prob: Any = None,
@@ -28,14 +30,22 @@ def score_samples(
     sum_tolerance: float | None = None,
     from_logits: bool = False,
 ) -> FloatArray:
-    """Score of each observation, (n,).
+    """Score of each observation.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sum_tolerance, from_logits
-        See :func:`calibrant.as_predictions`.
     score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
         ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The score of each row; the lower, the better.
+
+    See Also
+    --------
+    calibrant.scores.mean_score : Their weighted mean.
+    calibrant.scores.ScoringRule : Base class for rules of your own.
 
     Notes
     -----
@@ -63,7 +73,34 @@ def mean_score(
     score: str | ScoringRule = "brier",
     **inputs: Unpack[InputOptions],
 ) -> float:
-    """Weighted mean of :func:`score_samples`; parameters as there. Cost O(n K)."""
+    """Weighted mean of a proper score.
+
+    Parameters
+    ----------
+    score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
+        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+
+    Returns
+    -------
+    float
+        The mean; the lower, the better.
+
+    See Also
+    --------
+    calibrant.scores.score_samples : The score of each row.
+    calibrant.brier_score : The Brier score, on a scale of your choice.
+    calibrant.decompose : What part of the mean is due to miscalibration.
+
+    Notes
+    -----
+    Cost O(n K).
+
+    Examples
+    --------
+    >>> from calibrant.scores import mean_score
+    >>> mean_score([0, 1], [0.25, 0.5])
+    0.15625
+    """
     p = as_predictions(y_true, y_prob, **inputs)
     return mean(score_rows(p, score), p.weights)
 
@@ -80,11 +117,20 @@ def brier_score(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     scale : {"sum", "half"}, default "sum"
         ``"sum"``: Brier's own, range 0–2, of two classes twice ``(p - o)²``. ``"half"``: range 0–1, of two classes
         ``(p - o)²``.
+
+    Returns
+    -------
+    float
+        The mean over rows; 0 is perfect.
+
+    See Also
+    --------
+    calibrant.log_loss : The score that a probability of 0 for the observed class makes infinite.
+    calibrant.scores.mean_score : The mean of any proper score.
+    calibrant.decompose : What part of the score is due to miscalibration.
 
     Notes
     -----
@@ -111,10 +157,16 @@ def log_loss(
 ) -> float:
     """Mean negative log-probability of the observed class, in nats; infinite where it was 0, never clipped.
 
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
+    Returns
+    -------
+    float
+        The mean over rows, at least 0; 0 is perfect.
+
+    See Also
+    --------
+    calibrant.brier_score : The score that is bounded.
+    calibrant.scores.mean_score : The mean of any proper score.
+    calibrant.decompose : What part of the score is due to miscalibration.
 
     Notes
     -----

@@ -131,17 +131,24 @@ def rank_models(
     models : sequence of k names, optional
         For an array; default ``model 1``, ``model 2``, ….
     lower_is_better : bool, default True
+        Whether a lower score is the better one.
     level : float in (0, 1), default 0.95
         Level of the critical difference, for all pairs together.
 
     Returns
     -------
     ModelRanks
+        ``.average_ranks``, ``.critical_difference`` and ``.indistinguishable`` models; ``.plot()`` draws them.
 
     Raises
     ------
     ValueError, TypeError
         For fewer than two models or data sets, scores that are missing or infinite, or columns that are no numbers.
+
+    See Also
+    --------
+    calibrant.compare_models : Models on the rows of one data set.
+    calibrant.plot.CriticalDifferenceDisplay : The picture of the ranks.
 
     Notes
     -----

@@ -57,9 +57,6 @@ def adaptive_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights weigh residuals: a row is one unit of its size, which draws one
-        label, so that the cost does not grow with weights, and whole numbers do not stand for repeated rows here.
     notion : str or Notion, default "auto"
         ``"classwise"`` and ``"top-label"``: the largest over their problems too. ``"canonical"``: the simplex is cut
         into :math:`m^{K-1}` cells of equal volume and residuals are vectors; few classes are needed for cells to hold
@@ -72,7 +69,9 @@ def adaptive_test(
         Scales 1, 2, …, 2^(n_scales - 1). ``"auto"``: up to :math:`2^B,\ B = \lceil \frac{2}{d} \log_2(n / \sqrt{\ln n})
         \rceil`, d = 1 (canonical K - 1), after the paper. Left out are scales that part rows as a coarser one does, and
         those whose occupied bins hold fewer than two rows on average.
-    random_state : int, Generator or None
+    sample_weight : array-like of shape (n,), optional
+        Weights of the residuals: a row is one unit of its size, which draws one label, so that the cost does not grow
+        with weights, and whole numbers do not stand for repeated rows here.
 
     Returns
     -------
@@ -84,6 +83,13 @@ def adaptive_test(
     Raises
     ------
     ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.calibration_test : The same draws with an estimator of your choice.
+    calibrant.significance.cumulative_test : A test without bins and without draws.
+    calibrant.significance.TestResult : What is returned, field by field.
 
     Notes
     -----

@@ -161,12 +161,12 @@ def calibration_belt(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     levels : sequence of float in (0, 1), default (0.8, 0.95)
+        Levels at which the belt is given.
     max_degree : int, 1 to 4, default 4
-        At least 2 with ``devel="internal"``.
+        Largest degree m; at least 2 with ``devel="internal"``.
     selection : float in (0, 1), default 0.95
+        Level of the tests that increase the degree.
     n_points : int ≥ 2, default 201
         Scores at which the belt is given, about; both ends are among them.
     clip : float, default 1e-6
@@ -178,16 +178,26 @@ def calibration_belt(
         nothing, and the statistic has another distribution.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights, not all 0. Whole numbers stand for repeated rows; others are scaled to the effective
+        sample size.
 
     Returns
     -------
     CalibrationBelt
+        ``.pvalue``, the belt's ends at each level, and where it excludes the diagonal; ``.plot()`` draws it.
 
     Raises
     ------
     ValueError
         For bad input; where all scores are equal; where outcomes are separated by the scores, so that no finite curve
         has the largest likelihood.
+
+    See Also
+    --------
+    calibrant.reliability_curve : A smooth curve with a band, without a polynomial.
+    calibrant.significance.cox_test : The test of a line.
+    calibrant.results.CalibrationBelt : What is returned, field by field.
 
     Notes
     -----

@@ -55,17 +55,15 @@ def hosmer_lemeshow_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     n_bins : int ≥ 3, default 10
         Bins, by percentiles of one minus the probability of the first class (of the probability itself where
         ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
     df : {"external", "fit"} or int, default "external"
         Degrees of freedom: ``g (K - 1)`` for rows that the model was not fitted to, ``(g - 2)(K - 1)`` for its training
         rows. Without meaning with ``groups``.
-    n_resamples : int, default 999
-    random_state : int, Generator or None
-        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights, not all 0. Whole numbers stand for repeated rows; others are scaled to the effective
+        sample size.
 
     Returns
     -------
@@ -76,6 +74,13 @@ def hosmer_lemeshow_test(
     Raises
     ------
     ValueError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.significance.pearson_test : The same statistic over distinct scores.
+    calibrant.significance.evalue_test : A safe test in its place, without bins.
+    calibrant.significance.adaptive_test : Bins of all sizes at once.
 
     Notes
     -----
@@ -209,22 +214,22 @@ def pearson_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Pearson's test over the distinct scores, of two classes or more: are classes as frequent as each score says?
+    r"""Pearson's chi-squared test over the distinct scores: are classes as frequent as each score says.
 
     .. math:: X^2 = \sum_m \sum_k \frac{(O_{mk} - n_m v_{mk})^2}{n_m v_{mk}}
 
-    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k.
+    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k. Of two classes or
+    more.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     algorithm : {"auto", "chi-squared", "resampling"}, default "auto"
-        Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
-        from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
-        more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
-    n_resamples : int, default 999
-    random_state : int, Generator or None
+        How the p-value is found. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``:
+        counts drawn from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is
+        possible and more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights, not all 0. Whole numbers stand for repeated rows; others are scaled to the effective
+        sample size.
 
     Returns
     -------
@@ -236,6 +241,12 @@ def pearson_test(
     Raises
     ------
     ValueError
+        The message names the argument, the allowed values and the value received.
+
+    See Also
+    --------
+    calibrant.significance.hosmer_lemeshow_test : The same statistic over bins.
+    calibrant.calibration_test : For scores that hardly repeat.
 
     Notes
     -----

@@ -56,26 +56,23 @@ def spiegelhalter_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Spiegelhalter's z: does the Brier score equal its expectation under the probabilities?
+    r"""Spiegelhalter's z: whether the Brier score equals its expectation under the probabilities.
 
     .. math:: z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2,
               \quad E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
 
     Two-sided, by the normal distribution. Blind to errors that leave the Brier score as expected.
 
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
-    n_resamples : int, default 999
-    random_state : int, Generator or None
-        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
-
     Returns
     -------
     TestResult
         ``z > 0``: a worse Brier score than the probabilities predict (overconfident). Where all probabilities are 0 or
         1, or equal within each row, the score has no variance: z is 0 if the score is as predicted, else infinite.
+
+    See Also
+    --------
+    calibrant.significance.cox_test : Intercept and slope of the log odds.
+    calibrant.calibration_test : The Brier score by resampling (``estimator="brier"``), one-sided.
 
     Notes
     -----
@@ -141,7 +138,7 @@ def cox_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
+    r"""Test of intercept 0 and slope 1 of the log odds, jointly (Cox's recalibration test).
 
     .. math:: \operatorname{logit} P(o = 1) = a + b \operatorname{logit} p, \qquad H_0: a = 0,\ b = 1
 
@@ -150,11 +147,9 @@ def cox_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; two classes. Probabilities are clipped to [1e-12, 1 - 1e-12].
-    n_resamples : int, default 999
-    random_state : int, Generator or None
-        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
+    y_prob : array-like of shape (n,) or (n, 2)
+        Predicted probability of ``pos_label``, or one column for each of the two classes; clipped to [1e-12, 1 -
+        1e-12].
 
     Returns
     -------
@@ -166,6 +161,11 @@ def cox_test(
     ------
     ValueError
         For more than two classes.
+
+    See Also
+    --------
+    calibrant.calibration_measures : Intercept and slope with intervals.
+    calibrant.significance.calibration_belt : Polynomials in place of the line.
 
     Notes
     -----

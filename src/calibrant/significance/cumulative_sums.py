@@ -44,21 +44,21 @@ def cumulative_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     statistic : {"kuiper", "ks"}, default "kuiper"
         Kuiper's is as sensitive to gaps that change their sign as to those that do not.
     notion : str or Notion, default "auto"
-        A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
-    n_resamples : int, default 999
-    random_state : int, Generator or None
-        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
+        The notion of calibration, of one problem: the positive class, the confidence, or ``ClassSpecific``.
 
     Returns
     -------
     TestResult
         ``statistic`` in units of σ. Conservative for few rows and for tied scores (a running sum that is looked at in
         fewer places strays less).
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : The same test of every subgroup.
+    calibrant.significance.adaptive_test : A test for gaps at any scale.
 
     Notes
     -----

@@ -99,15 +99,12 @@ def confidence_direction(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     notion : str or Notion, default "auto"
         As in :func:`calibration_error`; any but of vectors. For a notion of several problems (classes) the parts are
         their means, so that a class stated too high and another stated too low do not cancel.
     estimator : "auto" or CrossFit, default "auto"
-        Whose maps and folds; ``CrossFit()``. Its error with ``norm=1`` is the sum of the parts.
-    level : float, default 0.95
-        Of the intervals.
+        The estimator whose maps and folds are used; ``"auto"``: ``CrossFit()``. Its error with ``norm=1`` is the sum of
+        the parts.
 
     Returns
     -------
@@ -118,6 +115,12 @@ def confidence_direction(
     ------
     ValueError, TypeError
         For a notion of vectors, or one that takes the worst of several problems.
+
+    See Also
+    --------
+    calibrant.estimators.CrossFit : The estimator of the sum.
+    calibrant.reliability_curve : At which scores the model is over- or underconfident.
+    calibrant.results.ConfidenceDirection : What is returned, field by field.
 
     Notes
     -----

@@ -62,8 +62,6 @@ def evalue_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label
-        See :func:`calibrant.as_predictions`.
     notion : str or Notion, default "auto"
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged: the mean of e-values is one.
@@ -75,17 +73,18 @@ def evalue_test(
     order : {"random", "given"}, default "random"
         Order in which rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
         known when the probabilities were predicted: files are often sorted by label, which gives the next label away.
+    n_splits : int, default 20
+        Number of random splits over which E is averaged (split).
+    fraction : float within (0, 1), default 0.5
+        Fraction of the rows to which the isotonic map is fitted (split).
+    random_state : int, Generator or None
+        Seed of the order and of the splits.
     groups : array-like of shape (n,), optional
         Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they
         depend on each other, by alternatives fitted to earlier groups. ``"split"`` does not take groups.
-    n_splits : int, default 20
-    fraction : float within (0, 1), default 0.5
-        Fraction of the rows to which the isotonic map is fitted (split).
     sample_weight : array-like of shape (n,), optional
         A row is one bet, and its weight over the largest so far is the exponent of its factor: at most 1, so that E is
         at most 1 on average. Whole numbers do not stand for repeated rows here: those would be bets on a known outcome.
-    random_state : int, Generator or None
-        Seed of the order and of the splits.
 
     Returns
     -------
@@ -98,6 +97,12 @@ def evalue_test(
     ------
     ValueError, TypeError
         For other kinds of notions.
+
+    See Also
+    --------
+    calibrant.CalibrationMonitor : The sequential test, batch by batch.
+    calibrant.significance.hosmer_lemeshow_test : The test with bins whose place it takes.
+    calibrant.significance.TestResult : What is returned, field by field.
 
     Notes
     -----

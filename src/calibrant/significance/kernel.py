@@ -43,8 +43,6 @@ def kernel_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
     notion : str or Notion, default "auto"
         ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
         ``"confidence"`` and ``ClassSpecific``.
@@ -56,9 +54,6 @@ def kernel_test(
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
         rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
         so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
-    n_resamples : int, default 999
-        Sets of labels; of rows in ``groups``, of signs of whole groups' residuals.
-    random_state : int, Generator or None
 
     Returns
     -------
@@ -71,9 +66,14 @@ def kernel_test(
     ValueError, TypeError
         For notions of several problems; for another estimator.
 
+    See Also
+    --------
+    calibrant.estimators.KernelCalibrationError : The estimator of the statistic.
+    calibrant.calibration_test : The same draws with an estimator of your choice.
+
     Notes
     -----
-    Cost and memory by ``algorithm``, above: resampling holds n² numbers.
+    Cost and memory by ``algorithm``, above: resampling needs n² numbers.
 
     Examples
     --------

@@ -97,24 +97,28 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights enter the statistic; each row draws one label. Or an
-        :class:`calibrant.Accumulator` in place of the rows: outcomes are then drawn in the cells of its sums.
-    notion : str or Notion, default "auto"
-        The notion to test; see :func:`calibrant.calibration_error`.
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
         Estimator of the statistic; its bias does not matter, since the draws share it. ``"auto"``: smoothed residuals
         over ranks, which need no bins. Or a proper score of all probabilities, tested for being worse than they
         predict: that detects over-confidence; an under-confident model scores better than predicted, and passes.
-    norm : float ≥ 1, default 1
     n_resamples : int, default 999
-    random_state : int, Generator or None
+        Sets of labels that are drawn: row by row, or in the cells of an Accumulator's sums. With ``groups``, signs of
+        whole groups' residuals are drawn instead.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the statistic; each row draws one label.
 
     Returns
     -------
     TestResult
         ``details``: ``p_greater`` and ``p_at_least``, the shares of draws above, and not below, the observed error (the
         survey's), and the ``expected`` error of a calibrated model.
+
+    See Also
+    --------
+    calibrant.estimate : How large the error is, with an interval.
+    calibrant.significance.adaptive_test : A test that finds the scales of miscalibration by itself.
+    calibrant.significance.evalue_test : A test that allows for looking at the data after every row.
+    calibrant.significance.TestResult : What is returned, field by field.
 
     Notes
     -----

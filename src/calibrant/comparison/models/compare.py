@@ -62,25 +62,28 @@ def compare_models(
     notion : str or Notion, default "auto"
         What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
     estimator : "auto" or Estimator, default "auto"
-        Estimator of the (L1) calibration error of each model and of its interval, as :func:`calibrant.estimate`. (One
-        that looks at rows one by one has no interval with ``groups``: there it is that of the default.)
+        Estimator of the (L1) calibration error of each model and of its interval, as in :func:`calibrant.estimate`.
+        With ``groups``, an estimator that needs single rows has no interval: that of the default is given.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows: the game, patient or event that several rows belong to. Scores do not
-        depend on it, only what is known of their noise and bias; calibration errors are those of
-        :func:`calibrant.calibration_error` with groups.
-    sample_weight, labels, pos_label
-        See :func:`calibrant.as_predictions`.
     reference : str, optional
         Compare every model to this one, instead of every pair.
     level : float, default 0.95
         Level of the intervals, each by itself.
     n_resamples : int, default 2000
         Bootstrap resamples of the parts of scores; a fifth as many for the intervals of calibration errors.
-    random_state : int, Generator or None
     adjust : {"holm", "bonferroni", "none"}, default "holm"
         Adjustment of p-values for the number of pairs, within each measure.
+    groups : array-like of shape (n,), optional
+        Groups of dependent rows: the game, patient or event that several rows belong to. Scores do not
+        depend on it, only what is known of their noise and bias; calibration errors are those of
+        :func:`calibrant.calibration_error` with groups.
+    label : str, optional
+        Name of the column of the labels, where ``y_true`` is a data frame and ``y_probs`` is omitted.
+    prob : list of str, or mapping of names of models to str or list of str, optional
+        Columns of that data frame: one per model; or for each model its column, or its columns (one per class).
+    weight : str, optional
+        Name of the column of the weights.
 
     Returns
     -------
@@ -100,6 +103,13 @@ def compare_models(
     -----
     CalibrantWarning
         For fewer than 30 groups, counted as Kish's effective number where they differ in weight.
+
+    See Also
+    --------
+    calibrant.estimate : The calibration error of one model.
+    calibrant.scores.rank_models : Ranks of models over many data sets.
+    calibrant.subgroup_calibration : One model on several parts of the rows.
+    calibrant.results.ModelComparison : What is returned, field by field.
 
     Notes
     -----

@@ -64,15 +64,14 @@ def subgroup_calibration(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`; :class:`Predictions` stand for all of them, ``by`` is then named.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
         :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
         of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
     by : array-like of shape (n,), mapping, data frame, or list of columns
         Subgroup of each row: values of any kind that compare equal. Several columns are reported one after the other.
-        Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``.
+        Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``. Where ``y_true`` are Predictions,
+        pass it by name.
     notion : str or Notion, default "auto"
         What must be calibrated: the positive class, the confidence, or ``ClassSpecific``.
     estimator : "auto" or Estimator, default "auto"
@@ -94,7 +93,6 @@ def subgroup_calibration(
     n_resamples : int, default 1999
         Draws of ``"kuiper"``: fewer for a subgroup that many are as large as, and more, or a tail, for one that few
         are, so that with any number of subgroups each one can be rejected: see Notes.
-    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -105,6 +103,13 @@ def subgroup_calibration(
     ------
     ValueError, TypeError
         For bad input.
+
+    See Also
+    --------
+    calibrant.report : All rows together.
+    calibrant.calibrators.SubgroupCalibrator : A calibrator for each subgroup.
+    calibrant.from_frame : Subgroups of a lazy frame, by its own engine (``by``).
+    calibrant.results.SubgroupReport : What is returned, field by field.
 
     Notes
     -----

@@ -1,0 +1,136 @@
+"""Descriptions of parameters that many functions share: written once, and put into the docstring of each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import lru_cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class SharedParameters:
+    """What a parameter means in every function that does not describe it itself.
+
+    ``rows`` stands for ``y_true`` where a function takes an Accumulator too.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
+        Observed labels. :class:`calibrant.Predictions`, made by :func:`calibrant.as_predictions`, replace ``y_true``,
+        ``y_prob`` and all arguments that describe them.
+    rows : array-like of shape (n,) or one-hot (n, K), Predictions or Accumulator
+        Observed labels. :class:`calibrant.Predictions`, or the sums of a :class:`calibrant.Accumulator`, replace
+        ``y_true``, ``y_prob`` and all arguments that describe them.
+    y_prob : array-like of shape (n,) or (n, K)
+        Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
+    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical", \
+"drawn-class"} or Notion, default "auto"
+        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
+    estimator : "auto", str or Estimator, default "auto"
+        The estimator of the calibration error. ``"auto"``: ``EmpiricalBayes()``; for the canonical notion
+        :class:`calibrant.estimators.DirichletKernel` over residuals, debiased; for the drawn class
+        ``SimplexBinned("cbrt")``.
+    norm : float, default 1
+        The power p ≥ 1 of the error, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
+    level : float in (0, 1), default 0.95
+        Level of the intervals.
+    n_resamples : int, default 999
+        Number of draws from the null distribution: sets of labels, or with ``groups`` signs of whole groups'
+        residuals. A test whose distribution is known draws only with ``groups``.
+    random_state : int, Generator or None, default 0
+        Seed or generator of the random draws: the same seed gives the same result.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of ``y_prob``. Default: the column names of a data frame if they are
+        the labels, else the sorted unique labels; :func:`calibrant.as_predictions` has the details.
+    pos_label : label, optional
+        The label that a 1-D ``y_prob`` is the probability of. Default: 1 for labels in {0, 1}, {-1, 1} or bool.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights, not all 0. Whole numbers stand for repeated rows, other weights are relative.
+    sum_tolerance : float, optional
+        Largest accepted ``|row sum - 1|`` of a 2-D ``y_prob``. Default: 1e-5 for float64, 1e-4 for float32, 1e-2 for
+        float16.
+    from_logits : bool, default False
+        Whether ``y_prob`` contains logits: the log odds of ``pos_label`` (1-D), or rows of a softmax (2-D).
+    groups : array-like of shape (n,), or name of a column, optional
+        The group of each row, such as a prompt, a patient or an event. Rows of one group may depend on each other,
+        groups are independent. Default: all rows are independent.
+    group_average : {"micro", "macro"}, default "micro"
+        What has equal weight: rows (``"micro"``) or groups (``"macro"``, each weight divided by its group's sum).
+    label, prob, weight : str, or list of str, optional
+        Names of columns of a data frame that is passed first, in place of labels and probabilities: the column of the
+        labels, that of the probabilities (a list has one column per class) and that of the weights.
+    candidates : mapping of str to Calibrator or its name, or list of names, optional
+        Calibrators to choose from, from the simplest to the most flexible; by default those of
+        :func:`calibrant.calibrators.default_candidates`.
+    goal : {"log-loss", "brier", "calibration"}, default "log-loss"
+        What decides. The first two are proper scores: in the log-loss, probabilities of labels count as at least 1e-6;
+        the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the error of
+        :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the confidence), among
+        candidates that worsen neither proper score by more than its standard error; among errors within one standard
+        error of the least, the log-loss decides by the same rule.
+    rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
+        The first candidate whose loss is within one standard error of the least, or the one with the least. The
+        standard error is that of the paired differences of rows, or of a calibration error its own. ``"average"``: as
+        :class:`calibrant.AutoCalibrator` does; by calibration, where averages would be under-confident, the first rule.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    """
+
+
+def document(thing: T, *sources: Any, heading: str = "Parameters", instead: dict[str, str] | None = None) -> T:
+    """Complete a docstring: what it does not describe is described as in the first of ``sources`` that does.
+
+    By default that is :class:`SharedParameters`. Entries then come in the order of the signature. ``instead``: names
+    under which a source describes a parameter. Without docstrings (``python -OO``) nothing happens.
+    """
+    if not thing.__doc__:
+        return thing
+    text = inspect.cleandoc(thing.__doc__)
+    names, own = _names(thing), dict(_entries(text, heading))
+    missing = set(names).difference(*own)
+    for source in (sources or (SharedParameters,)) if missing else ():
+        for known, entry in _entries(inspect.cleandoc(source.__doc__ or ""), heading).items():
+            if taken := [name for name in names if name in missing and (instead or {}).get(name, name) in known]:
+                own[tuple(taken)] = ", ".join(taken) + entry.removeprefix(", ".join(known))
+                missing.difference_update(taken)
+    place = {name: i for i, name in enumerate(names)}
+    inside = "\n".join(own[known] for known in sorted(own, key=lambda known: place.get(known[0], len(names))))
+    if found := _section(text, heading):
+        text = text[: found.start(1)] + inside + text[found.end(1) :]
+    elif inside:
+        first = re.search(r"^.+\n---+$", text, re.MULTILINE)
+        before, after = (text[: first.start()], "\n\n" + text[first.start() :]) if first else (text, "")
+        text = f"{before.rstrip()}\n\n{heading}\n{'-' * len(heading)}\n{inside}{after}"
+    thing.__doc__ = text + "\n"
+    return thing
+
+
+def _names(thing: Any) -> list[str]:
+    """Parameters of a function; fields of a class that is going to be a dataclass, in the order of its signature."""
+    if not isinstance(thing, type):
+        return [name for name in inspect.signature(thing).parameters if name not in ("self", "cls")]
+    positional: dict[str, None] = {}
+    named: dict[str, None] = {}
+    for base in reversed(thing.__mro__):
+        into = positional
+        for name, kind in inspect.get_annotations(base).items():
+            if "KW_ONLY" in str(kind):
+                into = named
+            elif not name.startswith("_") and "ClassVar" not in str(kind):
+                into[name] = None
+    return [*positional, *named]
+
+
+def _section(text: str, heading: str) -> re.Match[str] | None:
+    """A section of a docstring; what is below its heading is group 1."""
+    return re.search(rf"^{heading}\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+@lru_cache(16)  # sources are read again and again
+def _entries(text: str, heading: str) -> dict[tuple[str, ...], str]:
+    """Entries of a section, by the names that they describe."""
+    found = _section(text, heading)
+    entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
+    return {tuple(re.split(r" :|\n", entry)[0].split(", ")): entry for entry in entries}
