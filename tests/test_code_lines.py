@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-MOST_LINES, MOST_MODULES, MOST_IN_ONE = 27_300, 217, 540
+MOST_LINES, MOST_MODULES, MOST_IN_ONE = 27_360, 217, 540
 
 pytestmark = pytest.mark.skipif(
     not (Path(__file__).parents[1] / "benchmarks").is_dir(), reason="not in a checkout: the count is there"
