@@ -22,20 +22,29 @@ LEFT_OUT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_tex
 ]["checks"][1:]
 
 
-def public():
-    """Where a public name is, by the name."""
-    for name in cal.__all__:
-        if name in NAMES:
-            yield f"calibrant.{name}"
-    for module in MODULES:
-        yield from (f"calibrant.{module}.{name}" for name in room(module).__all__ if name not in cal.__all__)
+#: Public names of the module that needs torch, read without it.
+TORCH = re.findall(
+    r"as (\w+)$", (Path(cal.__file__).parent / "torch" / "__init__.pyi").read_text("utf-8"), re.MULTILINE
+)
+#: Every place of every public name.
+WHERE = {f"calibrant.{name}" for name in cal.__all__ if name in NAMES} | {
+    f"calibrant.{module}.{name}"
+    for module, names in [*((module, room(module).__all__) for module in MODULES), ("torch", TORCH)]
+    for name in names
+}
 
 
 def value_of(path):
     return NAMES[path.rpartition(".")[2]]
 
 
-PATHS = [path for path in public() if inspect.isfunction(value_of(path))]
+PATHS = sorted(
+    path
+    for path in WHERE
+    if not path.startswith("calibrant.torch.")
+    and (path.count(".") == 1 or path.rpartition(".")[2] not in cal.__all__)
+    and (inspect.isfunction(value_of(path)) or path.startswith("calibrant.calibrators."))
+)
 
 
 class OfFields(Validator):
@@ -47,7 +56,8 @@ class OfFields(Validator):
     @property
     def doc_all_parameters(self):
         fields = self._doc_parameters(["Attributes"])
-        return super().doc_all_parameters | {name: fields[name] for name in self.signature_parameters if name in fields}
+        made = super().doc_all_parameters
+        return made | {name: fields[name] for name in self.signature_parameters if name in fields.keys() - made.keys()}
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -83,10 +93,7 @@ def test_see_also_names_what_there_is():
         for name in re.findall(r"^(\S+) :", section, re.MULTILINE)
     }
     assert len(found) > 40
-    public = {f"calibrant.{name}" for name in cal.__all__} | {
-        f"calibrant.{module}.{name}" for module in MODULES for name in room(module).__all__
-    }
-    assert found - public == set()
+    assert found - WHERE == set()
 
 
 def test_a_description_is_taken_where_there_is_none():
@@ -121,6 +128,14 @@ def test_a_description_is_taken_where_there_is_none():
         """Do."""
 
     assert "level : float" in document(bare).__doc__
+
+
+def test_a_class_takes_descriptions_from_its_bases():
+    """In the order of the signature, in which fields that are given by name come last."""
+    doc = inspect.getdoc(cal.calibrators.DirichletCalibration)
+    own, base, shared = (doc.index(name) for name in ("\nstrength : ", "\ninput : ", "\neps : "))
+    assert own < base < shared
+    assert described(inspect.getdoc(cal.calibrators.SubgroupCalibrator.fit)) == {"scores", "y", "sample_weight", "by"}
 
 
 def test_without_docstrings_everything_works():

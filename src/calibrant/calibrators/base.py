@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook, rooms_below
 from ..data.checks import check_choice, check_number, check_type, is_real
+from ..data.docs import Documented
 from ..data.fields import Field, Number, Numbers, Sizes
 from ..data.progress import working
 from ..data.result import short
@@ -86,20 +87,40 @@ PROBABILITIES = (0.0, 1.0)
 
 
 @dataclass(eq=False, repr=False)
-class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of calibrators: maps a classifier's scores to probabilities.
 
     Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
     Their parameters are fields of a dataclass, each with its check (:func:`parameter`); what several must be together
-    ``_check_parameters`` adds. ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second
-    class; 2-D: rows that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such
-    as those of ``decision_function``), and which label belongs to which column.
+    ``_check_parameters`` adds.
+
+    Parameters
+    ----------
+    input : {"probability", "logit", "margin"}, default "probability"
+        The kind of the scores. ``"probability"``: 1-D, of the second class, or 2-D with rows that sum to 1.
+        ``"logit"``: log odds (1-D), or rows of a softmax (2-D). ``"margin"``: any real scores, such as those of
+        ``decision_function``.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of the scores; 1-D scores are of the second. Default: the column names
+        of a data frame if they are the labels, else the sorted unique labels.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
     feature_names_in_ : ndarray, of frames with names
+
+    See Also
+    --------
+    calibrant.calibrators.BinaryCalibrator : Base class for two classes.
+    calibrant.CalibratedModel : A classifier together with its calibrator.
+    calibrant.AutoCalibrator : The calibrator to begin with.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import Calibrator, Identity, PlattScaling
+    >>> [isinstance(one, Calibrator) for one in (Identity(), PlattScaling())]
+    [True, True]
     """
 
     # Scores are what X is elsewhere: no metadata that a pipeline could route.
@@ -162,7 +183,18 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
-        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``."""
+        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores, of the kind given by ``input``.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            One row of probabilities per row.
+        """
         check_is_fitted(self)
         return self._probabilities(read_scores(self, scores, self.input))
 
@@ -174,12 +206,34 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self._probabilities(scores)
 
     def predict(self, scores: Any) -> AnyArray:
-        """Most probable class of each row; ties go to the first."""
+        """Most probable class of each row; ties go to the first.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores, of the kind given by ``input``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels.
+        """
         best = self.predict_proba(scores).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def transform(self, scores: Any) -> FloatArray:
-        """Calibrated probabilities, for use in a pipeline (``set_output`` returns them as a frame)."""
+        """Calibrated probabilities, for use in a pipeline (``set_output`` returns them as a frame).
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores, of the kind given by ``input``.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            What :meth:`predict_proba` returns.
+        """
         return self.predict_proba(scores)
 
     def _keep(self, found: Solution, *, warn: bool = True) -> FloatArray:
@@ -194,7 +248,18 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return {}
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
-        """Names of the columns of :meth:`transform`: ``probability_<class>``."""
+        """Names of the columns of :meth:`transform`: ``probability_<class>``.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Not used; scikit-learn passes it.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+            One name per class.
+        """
         check_is_fitted(self)
         return np.asarray([f"probability_{label}" for label in self.classes_], dtype=object)
 
@@ -262,6 +327,24 @@ class BinaryCalibrator(Calibrator):
     """A calibrator of two classes: scores are 1-D, or two columns; :class:`OneVsRest` makes one of K classes of it.
 
     Subclasses define ``_map(scores)``: probabilities of the second class, (n,).
+
+    See Also
+    --------
+    calibrant.calibrators.OneVsRest : Makes a calibrator of K classes of it.
+    calibrant.calibrators.Calibrator : Base class for any number of classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import BinaryCalibrator
+    >>> class Halfway(BinaryCalibrator):
+    ...     def _fit(self, sample):
+    ...         pass
+    ...
+    ...     def _map(self, scores):
+    ...         return (scores.of_positive() + 0.5) / 2
+    >>> Halfway().fit([0.1, 0.9], [0, 1]).predict_proba([0.8])[:, 1].round(2).tolist()
+    [0.65]
     """
 
     def _check(self, sample: CalibrationSample) -> None:

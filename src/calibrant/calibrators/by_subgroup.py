@@ -55,7 +55,7 @@ def _check_column(name: str, value: Any) -> None:
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(Calibrator):
-    r"""A map for each subgroup, shrunk towards a common one; see also :func:`calibrant.subgroup_calibration`.
+    r"""A map for each subgroup, shrunk towards a common one.
 
     The common calibrator gives logits :math:`z = \log q`; those of subgroup g are
 
@@ -70,12 +70,10 @@ class SubgroupCalibrator(Calibrator):
     ----------
     calibrator : Calibrator, optional
         The common map, for as many classes as the scores have; default :class:`PlattScaling` for two and
-        :class:`TemperatureScaling` for more.
+        :class:`TemperatureScaling` for more. Its ``input`` and ``labels`` are replaced by those given here.
     by : str or int, optional
         Column of a model's features that names the subgroup, for use in :class:`CalibratedModel`. Otherwise subgroups
         go to ``fit`` and ``predict_proba`` as ``by=``.
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
 
     Attributes
     ----------
@@ -96,6 +94,11 @@ class SubgroupCalibrator(Calibrator):
         c.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`, of the posterior mode.
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : Whether subgroups need maps of their own.
+    calibrant.CalibratedModel : The classifier that passes the column of subgroups.
 
     Notes
     -----
@@ -145,8 +148,6 @@ class SubgroupCalibrator(Calibrator):
 
         Parameters
         ----------
-        scores, y, sample_weight
-            As :meth:`Calibrator.fit`.
         by : array-like of shape (n,), optional
             Subgroup of each row; without it all rows form one subgroup, with the common map.
         """
@@ -164,8 +165,11 @@ class SubgroupCalibrator(Calibrator):
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
 
-        ``by`` has the subgroup of each row; without it rows have the map of an unseen subgroup, with a CalibrantWarning
-        if ``fit`` had several.
+        Parameters
+        ----------
+        by : array-like of shape (n,), optional
+            Subgroup of each row; without it rows have the map of an unseen subgroup, with a CalibrantWarning if ``fit``
+            had several.
         """
         check_is_fitted(self)
         read = read_scores(self, scores, self.input)
@@ -184,7 +188,13 @@ class SubgroupCalibrator(Calibrator):
         return self._probabilities(scores)
 
     def predict(self, scores: Any, by: Any = None) -> AnyArray:
-        """Most probable class of each row; the first of equals."""
+        """Most probable class of each row; the first of equals.
+
+        Parameters
+        ----------
+        by : array-like of shape (n,), optional
+            Subgroup of each row; without it rows have the map of an unseen subgroup.
+        """
         return np.asarray(self.classes_[self.predict_proba(scores, by).argmax(axis=1)])
 
     def _from_features(self, X: Any) -> dict[str, Any]:

@@ -37,17 +37,21 @@ class Mixture(Calibrator):
     Parameters
     ----------
     calibrators : sequence of Calibrator
-        All are fitted to the same rows; binary ones for two classes only.
+        All are fitted to the same rows; binary ones for two classes only. Their ``input`` and ``labels`` are replaced
+        by those given here.
     weights : sequence of float, optional
         Not negative, relative to each other; default equal ones.
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of the calibrators.
 
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
     weights_ : ndarray of shape (M,)
         With sum 1.
+
+    See Also
+    --------
+    calibrant.AutoCalibrator : A mixture whose weights are cross-validated.
+    calibrant.calibrators.Composed : Calibrators in sequence.
 
     Notes
     -----
@@ -118,14 +122,17 @@ class Composed(Calibrator):
     calibrators : sequence of Calibrator
         In their order; binary ones for two classes only. ``[EnsembleTemperatureScaling(),
         OneVsRest(IsotonicCalibrator(), shared=True)]`` is the composition of Mix-n-Match: few parameters first, then a
-        nonparametric map that has little left to correct. ``[TemperatureScaling(),
-        OneVsRest(IsotonicCalibrator())]`` is its IROvA-TS.
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of the calibrators, of which only the first sees scores.
+        nonparametric map that has little left to correct. ``[TemperatureScaling(), OneVsRest(IsotonicCalibrator())]``
+        is its IROvA-TS. Their ``input`` and ``labels`` are replaced by those given here; only the first sees the
+        scores.
 
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
+
+    See Also
+    --------
+    calibrant.calibrators.Mixture : Calibrators side by side.
 
     Notes
     -----
@@ -181,14 +188,17 @@ class LabelSmoothing(Calibrator):
     Parameters
     ----------
     calibrator : Calibrator
+        The calibrator, whose ``input`` and ``labels`` are replaced by those given here.
     amount : float in [0, 1), default 0.05
-        ε; the observed class keeps ``1 - ε + ε / K``.
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
+        The share ε; the observed class keeps ``1 - ε + ε / K``.
 
     Attributes
     ----------
     calibrator_ : fitted calibrator
+
+    See Also
+    --------
+    calibrant.calibrators.PlattScaling : Smooths its labels by a rule of its own.
 
     Notes
     -----

@@ -52,14 +52,12 @@ class GaussianProcessCalibrator(BinaryCalibrator):
 
     of the log odds u in standard units: a shift, a change of slope, and bends of length ℓ. The map is that of f's
     posterior mode (Laplace's approximation); a, b and ℓ are those of the largest approximate evidence on a grid, on
-    which b may be 0.
+    which b may be 0. Margins are read as log odds.
 
     Parameters
     ----------
     max_points : int, default 2000
         More distinct scores than this are gathered at their means in so many cells of equal weight.
-    input, labels, eps
-        As :class:`PlattScaling`; margins are read as log odds.
 
     Attributes
     ----------
@@ -77,6 +75,11 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         f's posterior variance at u is ``bent_sd² + v · covariance · v``, with v = (1, u, node terms).
     gradient_norm_, n_iter_
         As :class:`PlattScaling`.
+
+    See Also
+    --------
+    calibrant.calibrators.SplineCalibrator : A smooth map that is increasing.
+    calibrant.calibrators.PlattScaling : The shift and the slope only.
 
     Notes
     -----
@@ -162,7 +165,15 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         return expit(np.concatenate([z + f for z, f, _ in self._tiles(scores)]))
 
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        """Ends of the map's central posterior interval at each row, (n, 2): probabilities of the second class."""
+        """Ends of the map's central posterior interval at each row, (n, 2): probabilities of the second class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores, of the kind given by ``input``.
+        level : float in (0, 1), default 0.95
+            Level of the interval.
+        """
         check_is_fitted(self)
         width = float(ndtri(0.5 + check_level(level) / 2))
         ends = [

@@ -79,6 +79,8 @@ class UnitMap(BinaryCalibrator):
 class HistogramBinning(UnitMap):
     r"""Histogram binning: the frequency of the second class in the bin of the score.
 
+    Logits are binned as the probabilities that they stand for, margins between the smallest and largest in the data.
+
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of edges, default 10
@@ -87,9 +89,6 @@ class HistogramBinning(UnitMap):
         Bins of equal counts, of equal width, or (I-Max) with the largest mutual information with the outcome, assuming
         that the scores are the probabilities of outcomes. These are fine near 0.5 and coarse near 0 and 1; with
         ``OneVsRest(…, shared=True)`` the shared bins of many classes.
-    input, labels
-        As :class:`PlattScaling`. Logits are binned as the probabilities that they stand for, margins between the
-        smallest and largest in the data.
 
     Attributes
     ----------
@@ -100,6 +99,11 @@ class HistogramBinning(UnitMap):
         midpoint.
     counts_ : ndarray of shape (B,)
         Weight of each bin.
+
+    See Also
+    --------
+    calibrant.calibrators.BayesianBinning : Binnings of many sizes, averaged.
+    calibrant.calibrators.IsotonicCalibrator : Bins that the data choose, with increasing values.
 
     Notes
     -----
@@ -156,9 +160,7 @@ class BayesianBinning(UnitMap):
     Parameters
     ----------
     prior_size : float, default 2
-        N, the weight of the prior in samples.
-    input, labels
-        As :class:`HistogramBinning`.
+        The weight N of the prior, in samples.
 
     Attributes
     ----------
@@ -167,6 +169,11 @@ class BayesianBinning(UnitMap):
     weights_ : ndarray of shape (M,)
         Posterior weights, which sum to 1.
     edges_, values_ : list of M ndarrays
+
+    See Also
+    --------
+    calibrant.calibrators.HistogramBinning : One binning.
+    calibrant.calibrators.NearIsotonic : Pieces of near-isotonic fits, averaged.
 
     Notes
     -----

@@ -29,13 +29,11 @@ class VectorScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature scaling, 0 is
-        vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation, and the prior of
-        :class:`TemperatureScaling`.
+        A penalty λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature
+        scaling, 0 is vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation, and
+        the prior of :class:`TemperatureScaling`.
     intercept : bool, default True
         Whether b is fitted; without it this is "vector scaling without bias".
-    input, labels, eps
-        As :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -43,6 +41,12 @@ class VectorScaling(Calibrator):
         v, and b with sum 0 (a common shift changes nothing).
     gradient_norm_, n_iter_
         As :class:`PlattScaling`.
+
+    See Also
+    --------
+    calibrant.TemperatureScaling : One slope for all classes.
+    calibrant.calibrators.MatrixScaling : A matrix in place of the slopes.
+    calibrant.torch.VectorScaler : The same as a torch module.
 
     Notes
     -----
@@ -93,12 +97,10 @@ class MatrixScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of the diagonal:
-        large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``: ``K (K - 1) / n`` a squared
-        element off the diagonal, and ``K / n`` a squared deviation on it or intercept; and the prior of
+        A penalty λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of
+        the diagonal: large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``: ``K (K - 1) /
+        n`` a squared element off the diagonal, and ``K / n`` a squared deviation on it or intercept; and the prior of
         :class:`TemperatureScaling`.
-    input, labels, eps
-        As :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -108,6 +110,11 @@ class MatrixScaling(Calibrator):
         b, with sum 0.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`.
+
+    See Also
+    --------
+    calibrant.calibrators.VectorScaling : The diagonal only.
+    calibrant.calibrators.DirichletCalibration : The same map with other penalties.
 
     Notes
     -----
@@ -178,25 +185,29 @@ class DirichletCalibration(MatrixScaling):
     r"""Dirichlet calibration: :math:`\operatorname{softmax}(W \log p + b)`, with off-diagonal and intercept penalties.
 
     What Bayes' rule gives where the probability vectors of each class are Dirichlet distributed; for two classes, beta
-    calibration without its constraint.
+    calibration without its constraint. Logits become log-probabilities first, which matters to the penalty.
 
     Parameters
     ----------
     penalty : {"odir", "l2"}, default "odir"
         ODIR: ``λ Σ_{k≠l} W_kl² / (K (K-1)) + μ Σ b_k² / K``. ``"l2"``: ``λ (Σ W_kl² + Σ b_k²)``; μ is not used.
     strength : float, default 1e-3
-        λ ≥ 0, on the mean log-loss.
+        The penalty λ ≥ 0 on the mean log-loss.
     intercept_strength : float or None, default None
-        μ; None: λ.
+        The penalty μ of the intercepts; None: λ.
     shrinkage : float or "auto", default "auto"
-        As :class:`TemperatureScaling`, beside the penalty. 0 is Dirichlet calibration as published.
-    input, labels, eps
-        As :class:`TemperatureScaling`. Logits become log-probabilities first, which matters to the penalty.
+        As in :class:`calibrant.TemperatureScaling`, beside the penalty: rows that its prior counts for. 0 is Dirichlet
+        calibration as published.
 
     Attributes
     ----------
     coef_, intercept_, gradient_norm_, n_iter_
         As :class:`MatrixScaling`.
+
+    See Also
+    --------
+    calibrant.calibrators.MatrixScaling : The same map, shrunk towards temperature scaling.
+    calibrant.calibrators.BetaCalibration : Two classes.
 
     Notes
     -----

@@ -46,6 +46,15 @@ class LaplaceMap(BinaryCalibrator):
     r"""A map ``σ(v · β)`` with v the columns of a score, and a normal posterior of β around the fit.
 
     Subclasses define ``_design(scores)``, the columns (n, p), and ``_coefficients()``, (p,).
+
+    Parameters
+    ----------
+    shrinkage : float or "auto", default "auto"
+        The number m ≥ 0 of rows that a prior counts for. They are spread over those given, and their outcomes are the
+        probabilities p that the scores stand for (of margins: the share of the class). Targets become ``(n o + m p) /
+        (n + m)``: a weak pull towards leaving scores unchanged, which keeps the fit finite where scores separate the
+        classes and vanishes as n grows. 0 gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where
+        there is none. ``"auto"``: 8 rows, and half a row of margins.
     """
 
     _: KW_ONLY
@@ -96,6 +105,13 @@ class LaplaceMap(BinaryCalibrator):
         The posterior of the coefficients is taken as normal around the fit, with the information of the rows there
         (Laplace's approximation): it gives the uncertainty within this family of maps, and does not account for a truth
         outside it (``benchmarks/coverage/map_intervals.md``). Not available for calibrators saved by earlier versions.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores, of the kind given by ``input``.
+        level : float in (0, 1), default 0.95
+            Level of the interval.
         """
         check_is_fitted(self)
         width = float(ndtri(0.5 + check_level(level) / 2))
@@ -128,17 +144,6 @@ class PlattScaling(LaplaceMap):
         counts for both classes, by its target. On such scores both solvers tend to the same map, and this one is the
         less noisy (Efron 1975); on others it is biased however many the rows. It is finite where scores separate the
         classes, and scores that are all equal give the base rate. It has no prior.
-    shrinkage : float or "auto", default "auto"
-        m ≥ 0: a prior counts as m rows, spread over those given, whose outcomes are the probabilities p that the scores
-        stand for (of margins: the share of the class). Targets become ``(n o + m p) / (n + m)``: a weak pull towards
-        leaving scores alone, which keeps the fit finite where scores separate the classes and vanishes as n grows. 0
-        gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where there is none. ``"auto"``: 8 rows,
-        and half a row of margins.
-    input : {"probability", "logit", "margin"}, default "probability"
-    labels : sequence, optional
-        Labels in column order; default sorted. 1-D scores are of the second.
-    eps : float, default 1e-12
-        Probabilities are clipped to [eps, 1 - eps].
 
     Attributes
     ----------
@@ -155,6 +160,12 @@ class PlattScaling(LaplaceMap):
     ValueError
         By the closed form without smoothing, for a class without rows, and for scores that differ between the classes
         only (v is 0).
+
+    See Also
+    --------
+    calibrant.calibrators.BetaCalibration : Another map for scores in [0, 1], with up to three parameters.
+    calibrant.TemperatureScaling : The slope only, for any number of classes.
+    calibrant.calibrators.IsotonicCalibrator : Any increasing map.
 
     Notes
     -----
@@ -218,16 +229,12 @@ class BetaCalibration(LaplaceMap):
     r"""Beta calibration: :math:`\operatorname{logit} P(1 \mid s) = a \log s - b \log(1 - s) + c`, a, b ≥ 0.
 
     What Bayes' rule gives where the scores of each class are Beta distributed. With ``c = b log(1 - m) - a log m``, the
-    map passes through one half at m.
+    map passes through one half at m. Logits and margins are read as log odds, exactly.
 
     Parameters
     ----------
     parameters : {"abm", "am", "ab", "a"}, default "abm"
         What is fitted: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
-    shrinkage : float or "auto", default "auto"
-        As :class:`PlattScaling`.
-    input, labels, eps
-        As :class:`PlattScaling`; logits and margins are read as log odds, exactly.
 
     Attributes
     ----------
@@ -238,6 +245,12 @@ class BetaCalibration(LaplaceMap):
         Of a, b and c; see :class:`PlattScaling`.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`; of what the constraints leave free.
+
+    See Also
+    --------
+    calibrant.calibrators.PlattScaling : The case a = b.
+    calibrant.calibrators.QuadraticLogit : A map that need not be increasing.
+    calibrant.calibrators.DirichletCalibration : The same for more than two classes.
 
     Notes
     -----
@@ -314,13 +327,6 @@ class BetaCalibration(LaplaceMap):
 class QuadraticLogit(LaplaceMap):
     r"""Quadratic map of the log odds: :math:`\operatorname{logit} P(1 \mid s) = a + b z + c z^2`, z = logit s.
 
-    Parameters
-    ----------
-    shrinkage : float or "auto", default "auto"
-        As :class:`PlattScaling`.
-    input, labels, eps
-        As :class:`PlattScaling`.
-
     Attributes
     ----------
     coef_ : ndarray of shape (2,)
@@ -330,6 +336,11 @@ class QuadraticLogit(LaplaceMap):
         Of a, b and c; see :class:`PlattScaling`.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`.
+
+    See Also
+    --------
+    calibrant.calibrators.PlattScaling : The case c = 0.
+    calibrant.calibrators.SplineCalibrator : A flexible map that is increasing.
 
     Notes
     -----

@@ -41,8 +41,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     Parameters
     ----------
-    estimator : classifier
-        With ``predict_proba`` or ``decision_function``.
+    estimator : scikit-learn classifier
+        The classifier, with ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
         choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
@@ -59,7 +59,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
         Input of the calibrator: probabilities if the classifier has them, else margins.
     random_state : int, RandomState or None, default 0
-        Which rows are held out.
+        Seed of the choice of the rows that are held out.
 
     Attributes
     ----------
@@ -72,6 +72,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         :func:`save_calibrator` saves of the whole.
     n_features_in_, feature_names_in_
         Of the classifier, where it has them.
+
+    See Also
+    --------
+    calibrant.AutoCalibrator : The calibrator that is fitted by default.
+    calibrant.compare_calibrators : Which calibrator suits the model.
+    calibrant.save_calibrator : Saves the calibrator without the model.
 
     Notes
     -----
@@ -110,7 +116,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         X : array-like of shape (n, features)
             What the classifier takes.
         y : array-like of shape (n,)
+            Labels.
         sample_weight : array-like of shape (n,), optional
+            Weights for classifier and calibrator, where they take weights.
         **fit_params
             For the classifier.
         """
@@ -229,7 +237,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return fitted[0] if len(fitted) == 1 else Mixture._from_fitted(fitted)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Calibrated probabilities, (n, K)."""
+        """Calibrated probabilities, (n, K).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            What the classifier takes.
+        """
         check_is_fitted(self)
         members = [
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
@@ -238,7 +252,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return average(members, np.full(len(members), 1 / len(members)))
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each row."""
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            What the classifier takes.
+        """
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 

@@ -29,7 +29,17 @@ def _check_clip(name: str, value: Any) -> None:
 
 @dataclass(eq=False, repr=False)
 class Knots(BinaryCalibrator):
-    """A map through knots, ``scores_`` and ``values_``, with ways to read it between them and to clip it."""
+    """A map through knots, ``scores_`` and ``values_``, with ways to read it between them and to clip it.
+
+    Parameters
+    ----------
+    interpolation : {"linear", "step"}, default "linear"
+        Between observed scores: straight lines, as in scikit-learn, on the scale that scores come in, or the value of
+        the next lower score. Beyond them: the end values.
+    clip : float or None, default None
+        Values are clipped to [clip, 1 - clip]. None: pieces that contain only one class predict exactly 0 or 1, for
+        which the log-loss of the other class is infinite. ``1 / (n + 2)`` is a common choice.
+    """
 
     scores_: FloatArray = field(init=False)
     values_: FloatArray = field(init=False)
@@ -52,18 +62,10 @@ class IsotonicCalibrator(Knots):
 
     Parameters
     ----------
-    interpolation : {"linear", "step"}, default "linear"
-        Between observed scores: straight lines, as in scikit-learn, or the value of the next lower score. Beyond them:
-        the end values.
     centred : bool, default False
         Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
         so that the map is strictly increasing between the first and the last. Pieces at exactly 0 or 1 keep both their
         ends, as in the source and in R's ``cir``.
-    clip : float or None, default None
-        Values are clipped to [clip, 1 - clip]. None: pieces that contain only one class predict exactly 0 or
-        1, for which the log-loss of the other class is infinite. ``1 / (n + 2)`` is a common choice.
-    input, labels
-        As :class:`PlattScaling`; lines are drawn in the scale that scores come in.
 
     Attributes
     ----------
@@ -71,6 +73,12 @@ class IsotonicCalibrator(Knots):
         Knots of the map.
     cells_ : ndarray of shape (c, 4)
         Neighbouring rows: first and last score, weight and positive weight; what ``predict_interval`` reads.
+
+    See Also
+    --------
+    calibrant.calibrators.NearIsotonic : Allows decreases that the data support.
+    calibrant.calibrators.VennAbers : Two isotonic fits, with a guarantee.
+    calibrant.calibrators.SplineCalibrator : A smooth increasing map.
 
     Notes
     -----
@@ -126,6 +134,13 @@ class IsotonicCalibrator(Knots):
         the error (for outcomes of different probabilities it holds too: Hoeffding 1956); the map itself is always
         inside. If the truth is steep, the interval is wider than necessary. It is pointwise, not simultaneous. Not
         available for calibrators saved by earlier versions.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores, of the kind given by ``input``.
+        level : float in (0, 1), default 0.95
+            Level of the interval.
         """
         check_is_fitted(self)
         error = (1 - check_level(level)) / 2
@@ -159,15 +174,14 @@ class RocHullCalibrator(IsotonicCalibrator):
     Each edge of the hull holds scores between which no threshold is best for any cost; the map is flat there, at the
     share of positives among them, ``slope · π / (slope · π + 1 - π)`` with the edge's slope and the base rate π.
 
-    Parameters
-    ----------
-    interpolation, centred, clip, input, labels
-        As :class:`IsotonicCalibrator`.
-
     Attributes
     ----------
     scores_, values_ : ndarray of shape (m,)
         Knots of the map.
+
+    See Also
+    --------
+    calibrant.calibrators.IsotonicCalibrator : The same map, by regression.
 
     Notes
     -----
@@ -213,10 +227,7 @@ class VennAbers(BinaryCalibrator):
 
     .. math:: P(1 \mid s) = \frac{p_1}{1 - p_0 + p_1}
 
-    Parameters
-    ----------
-    input, labels
-        As :class:`PlattScaling`; any increasing transform of the scores gives the same result.
+    Any increasing transform of the scores gives the same result.
 
     Attributes
     ----------
@@ -226,6 +237,11 @@ class VennAbers(BinaryCalibrator):
         p₀ of scores below the first, on it, between the first and the second, …, above the last.
     upper_ : ndarray of shape (2 m + 1,)
         p₁ of the same.
+
+    See Also
+    --------
+    calibrant.calibrators.IsotonicCalibrator : One isotonic fit.
+    calibrant.calibrators.GaussianProcessCalibrator : An interval by a posterior.
 
     Notes
     -----
@@ -265,7 +281,13 @@ class VennAbers(BinaryCalibrator):
             raise ValueError("lower_ must not be above upper_")
 
     def predict_interval(self, scores: Any) -> FloatArray:
-        """p₀ and p₁ of each row, (n, 2): probabilities of the second class."""
+        """p₀ and p₁ of each row, (n, 2): probabilities of the second class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores, of the kind given by ``input``.
+        """
         check_is_fitted(self)
         return self._ends(read_scores(self, scores, self.input))
 

@@ -46,6 +46,7 @@ class OneVsRest(Calibrator):
     ----------
     calibrator : binary calibrator
         Fitted once per class, to the probability of that class, to its log odds against the others, or to its margin.
+        Its ``input`` and ``labels`` are replaced by those given here.
     normalisation : {"sum", "none"}, default "sum"
         How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
         as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
@@ -56,13 +57,17 @@ class OneVsRest(Calibrator):
         classes (scores that it makes equal still differ by a billionth of their probability), and so the accuracy. With
         :class:`IsotonicCalibrator` it is the multiclass isotonic regression IRM, with ``HistogramBinning(strategy=
         "i-max")`` I-Max with shared bins.
-    input, labels
-        As :class:`PlattScaling`; they replace those of ``calibrator``.
 
     Attributes
     ----------
     calibrators_ : list of K fitted calibrators
         One for two classes, and one if shared.
+
+    See Also
+    --------
+    calibrant.calibrators.OneVsOne : A binary calibrator for each pair of classes.
+    calibrant.calibrators.TopLabelCalibrator : A binary calibrator for each predicted class.
+    calibrant.calibrators.VectorScaling : All classes in one fit.
 
     Notes
     -----
@@ -172,14 +177,13 @@ class OneVsOne(Calibrator):
     Parameters
     ----------
     calibrator : binary calibrator
-        Fitted to each pair's share :math:`p_i / (p_i + p_j)`, or the difference of two logits or margins.
+        Fitted to each pair's share :math:`p_i / (p_i + p_j)`, or the difference of two logits or margins. Its ``input``
+        and ``labels`` are replaced by those given here.
     coupling : {"quadratic", "likelihood"}, default "quadratic"
         How the pairs' answers :math:`r_{ij}` (of i against j) become probabilities. ``"quadratic"``: the least
         :math:`\sum_{i \ne j} (r_{ji} p_i - r_{ij} p_j)^2`, a system of equations (Wu, Lin & Weng's second method).
         ``"likelihood"``: the least Kullback-Leibler divergence of :math:`p_i / (p_i + p_j)` from :math:`r_{ij}`,
         weighted by the rows of each pair (Hastie & Tibshirani).
-    input, labels
-        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
 
     Attributes
     ----------
@@ -187,6 +191,10 @@ class OneVsOne(Calibrator):
         Of the M = K (K - 1) / 2 pairs, in the order (0, 1), (0, 2), …, (1, 2), …
     weights_ : ndarray of shape (M,)
         Weight of the rows of each pair.
+
+    See Also
+    --------
+    calibrant.calibrators.OneVsRest : A binary calibrator for each class against the others.
 
     Notes
     -----
@@ -256,7 +264,9 @@ class TopLabelCalibrator(Calibrator):
     r"""A map for each predicted class, from confidence to accuracy, for ``notion="top-label"``.
 
     Rows whose first class is c have one map :math:`g_c`, fitted to their confidence and whether c was observed. The
-    first class then has :math:`g_c(\max_k p_k)`, and the others share the rest in their original ratios.
+    first class then has :math:`g_c(\max_k p_k)`, and the others share the rest in their original ratios. Margins are
+    read
+    as logits.
 
     Parameters
     ----------
@@ -264,8 +274,6 @@ class TopLabelCalibrator(Calibrator):
         Fitted once per predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published one.
     min_rows : float >= 0, default 50
         A class predicted by fewer rows (of weight 1) has the map fitted to the confidence of all rows.
-    input, labels
-        As :class:`TemperatureScaling`; margins are read as logits.
 
     Attributes
     ----------
@@ -273,6 +281,11 @@ class TopLabelCalibrator(Calibrator):
         That of all rows where a class has too few.
     weights_ : ndarray of shape (K,)
         Weight of the rows that predict each class.
+
+    See Also
+    --------
+    calibrant.calibrators.OneVsRest : A map for each class, whether predicted or not.
+    calibrant.TemperatureScaling : One map of the confidence for all classes.
 
     Notes
     -----

@@ -47,8 +47,6 @@ class NearIsotonic(Knots):
         Which solution of the path: all of those at which pieces merge, weighted by ``exp(-BIC / 2)`` (ENIR); that of
         the least BIC; or that of a penalty λ, in units of weight. ``BIC = -2 log-likelihood + pieces · log(Σ w)``, with
         the likelihood of the outcomes, not of squared errors.
-    interpolation, clip, input, labels
-        As :class:`IsotonicCalibrator`, which also says what values of exactly 0 and 1 mean for the log-loss.
 
     Attributes
     ----------
@@ -60,6 +58,11 @@ class NearIsotonic(Knots):
         Flat pieces of each.
     weights_ : ndarray of shape (M,)
         Their weights, which sum to 1; weights below exp(-40) of the best are left out.
+
+    See Also
+    --------
+    calibrant.calibrators.IsotonicCalibrator : The limit without decreases.
+    calibrant.calibrators.QuadraticLogit : A smooth map that may decrease.
 
     Notes
     -----

@@ -311,13 +311,15 @@ class AutoCalibrator(Calibrator):
 
     Parameters
     ----------
-    candidates, cv, goal, random_state
-        See :func:`select_calibrator`. One of them must be :class:`Identity`, as by default, for scores to be left
-        alone; margins cannot be.
+    candidates : mapping of str to Calibrator or its name, or list of names, optional
+        Calibrators to average, from the simplest to the most flexible; by default those of :func:`default_candidates`.
+        One of them must be :class:`Identity`, as by default, for scores to be left unchanged; margins cannot be.
     rule : {"average", "one-standard-error", "best"}, default "average"
         The others choose a single candidate: see :func:`select_calibrator`.
-    input, labels
-        As :class:`TemperatureScaling`.
+    cv : int, default 5
+        Number of stratified folds; fewer where a class has fewer rows.
+    random_state : int, RandomState or None, default 0
+        Seed of the folds.
 
     Attributes
     ----------
@@ -327,6 +329,12 @@ class AutoCalibrator(Calibrator):
         A :class:`Mixture`, or the candidate that has all the weight.
     table_ : list of dict
         As :class:`Selection`, with ``weight``.
+
+    See Also
+    --------
+    calibrant.compare_calibrators : The candidates side by side.
+    calibrant.calibrators.select_calibrator : One candidate, chosen.
+    calibrant.calibrators.Mixture : The average with weights of your own.
 
     Notes
     -----
@@ -367,8 +375,6 @@ class AutoCalibrator(Calibrator):
 
         Parameters
         ----------
-        scores, y, sample_weight
-            As :meth:`Calibrator.fit`.
         groups : array-like of shape (n,), optional
             Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
         """

@@ -47,11 +47,7 @@ class SplineCalibrator(LaplaceMap):
     n_knots : int, default 6
         Inner knots, at quantiles of the log odds; fewer where these coincide.
     alpha : float, default 1
-        α ≥ 0.
-    shrinkage : float or "auto", default "auto"
-        As :class:`PlattScaling`.
-    input, labels, eps
-        As :class:`PlattScaling`.
+        The precision α ≥ 0.
 
     Attributes
     ----------
@@ -64,6 +60,12 @@ class SplineCalibrator(LaplaceMap):
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+
+    See Also
+    --------
+    calibrant.calibrators.PlattScaling : The straight line.
+    calibrant.calibrators.IsotonicCalibrator : Any increasing map.
+    calibrant.calibrators.OrderPreserving : An increasing map of the logits of many classes.
 
     Notes
     -----
@@ -163,12 +165,10 @@ class OrderPreserving(Calibrator):
     Parameters
     ----------
     n_knots : int, default 6
-        At most; quantiles of the distances behind the first class, weighted by the classes' probabilities, so that
-        pieces lie where probability does.
+        Largest number of knots; they are quantiles of the distances behind the first class, weighted by the classes'
+        probabilities, so that pieces lie where probability does.
     alpha : float, default 10
-        α ≥ 0.
-    input, labels, eps
-        As :class:`TemperatureScaling`.
+        The precision α ≥ 0.
 
     Attributes
     ----------
@@ -179,6 +179,11 @@ class OrderPreserving(Calibrator):
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+
+    See Also
+    --------
+    calibrant.TemperatureScaling : One slope.
+    calibrant.calibrators.SplineCalibrator : The increasing map of two classes.
 
     Notes
     -----
@@ -237,22 +242,25 @@ class CurveCalibrator(UnitMap):
     r"""The reliability curve as a map: smoothed, projected onto increasing functions, and cross-fitted.
 
     On each fold's complement the curve ``rel(s)`` is estimated and replaced by the nearest increasing function,
-    weighted by the density of the scores; the calibrated probability is the mean over folds.
+    weighted by the density of the scores; the calibrated probability is the mean over folds. Logits are smoothed as the
+    probabilities that they stand for, margins over the range that was seen.
 
     Parameters
     ----------
     estimator : {"adaptive", "density", "residual"} or an estimator with a curve, default "adaptive"
         As in :func:`calibrant.reliability_curve`.
     cv : int, default 5
-        Folds (1: one curve from all rows); never more than rows.
-    input, labels
-        As :class:`PlattScaling`. Logits are smoothed as the probabilities that they stand for, margins over the range
-        that was seen.
+        Number of folds (1: one curve from all rows); never more than rows.
 
     Attributes
     ----------
     scores_, values_ : ndarray of shape (513,)
         The map; straight lines join its points.
+
+    See Also
+    --------
+    calibrant.reliability_curve : The curve.
+    calibrant.calibrators.SplineCalibrator : A smooth increasing map by likelihood.
 
     Notes
     -----

@@ -29,10 +29,10 @@ _MEANINGFUL = 0.01
 class Identity(Calibrator):
     """Probabilities as they are, logits by their softmax; margins of a binary classifier have no probabilities.
 
-    Parameters
-    ----------
-    input, labels
-        As :class:`TemperatureScaling`.
+    See Also
+    --------
+    calibrant.calibrators.select_calibrator : Compares other calibrators with it.
+    calibrant.calibrators.PlattScaling : Probabilities of margins.
 
     Notes
     -----
@@ -65,17 +65,13 @@ class Identity(Calibrator):
 class TemperatureScaling(Calibrator):
     r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, one number for all classes.
 
+    The logarithms of probabilities are logits. float32 scores are processed in float32.
+
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        As :class:`PlattScaling`: the number of rows that the prior counts for, with class probabilities equal to the
-        scores. 0 is temperature scaling as published.
-    input : {"probability", "logit", "margin"}, default "probability"
-        The logarithms of probabilities are logits. float32 scores are processed in float32.
-    labels : sequence, optional
-        Labels in column order; default as :func:`calibrant.as_predictions` reads them.
-    eps : float, default 1e-12
-        Probabilities are clipped to eps.
+        The number m ≥ 0 of rows that a prior counts for, with class probabilities equal to the scores. 0 is temperature
+        scaling as published. ``"auto"``: as in :class:`calibrant.calibrators.PlattScaling`.
 
     Attributes
     ----------
@@ -86,6 +82,12 @@ class TemperatureScaling(Calibrator):
     n_iter_ : int
     variance_ : float
         Of 1/T, by the information of the rows and of the prior's at the fit; inf where they have none.
+
+    See Also
+    --------
+    calibrant.calibrators.EnsembleTemperatureScaling : Mixed with the scores as they are.
+    calibrant.calibrators.VectorScaling : A slope and an intercept for each class.
+    calibrant.torch.TemperatureScaler : The same as a torch module.
 
     Notes
     -----
@@ -137,6 +139,13 @@ class TemperatureScaling(Calibrator):
         approximation): it gives the uncertainty of the temperature, and does not account for a truth that no
         temperature gives. Each probability is followed along 1/T, with at most one summit between the ends (found to
         0.4 % of the interval's width). Cost O(n K). Not available for calibrators saved by earlier versions.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores, of the kind given by ``input``.
+        level : float in (0, 1), default 0.95
+            Level of the interval.
         """
         check_is_fitted(self)
         half = float(ndtri(0.5 + check_level(level) / 2)) * np.sqrt(float(self.variance_))
@@ -159,8 +168,9 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Parameters
     ----------
-    shrinkage, input, labels, eps
-        As :class:`TemperatureScaling`; the weights of the mixture have no prior.
+    shrinkage : float or "auto", default "auto"
+        As in :class:`TemperatureScaling`: rows that the prior of the temperature counts for; the weights of the mixture
+        have no prior.
 
     Attributes
     ----------
@@ -171,6 +181,11 @@ class EnsembleTemperatureScaling(Calibrator):
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+
+    See Also
+    --------
+    calibrant.TemperatureScaling : The first part only.
+    calibrant.calibrators.Mixture : A mixture of any calibrators.
 
     Notes
     -----

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
@@ -74,6 +74,8 @@ class SharedParameters:
         The first candidate whose loss is within one standard error of the least, or the one with the least. The
         standard error is that of the paired differences of rows, or of a calibration error its own. ``"average"``: as
         :class:`calibrant.AutoCalibrator` does; by calibration, where averages would be under-confident, the first rule.
+    eps : float, default 1e-12
+        Probabilities are clipped to [eps, 1 - eps] before their logarithms are taken.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     """
@@ -107,20 +109,34 @@ def document(thing: T, *sources: Any, heading: str = "Parameters", instead: dict
     return thing
 
 
+class Documented:
+    """Base of classes whose docstrings, and those of methods, are completed from those of their bases."""
+
+    #: Section of a class that describes its fields: "Attributes" where they are results.
+    _fields_heading: ClassVar[str] = "Parameters"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        bases = cls.__mro__[1:-1]
+        document(cls, *bases, SharedParameters, heading=cls._fields_heading)
+        for name, method in list(vars(cls).items()):
+            function = getattr(method, "__func__", method)
+            if not name.startswith("_") and inspect.isfunction(function):
+                document(function, *(vars(base)[name] for base in bases if name in vars(base)), SharedParameters)
+
+
 def _names(thing: Any) -> list[str]:
     """Parameters of a function; fields of a class that is going to be a dataclass, in the order of its signature."""
     if not isinstance(thing, type):
         return [name for name in inspect.signature(thing).parameters if name not in ("self", "cls")]
-    positional: dict[str, None] = {}
-    named: dict[str, None] = {}
+    fields: dict[str, bool] = {}
     for base in reversed(thing.__mro__):
-        into = positional
+        by_name = False
         for name, kind in inspect.get_annotations(base).items():
-            if "KW_ONLY" in str(kind):
-                into = named
-            elif not name.startswith("_") and "ClassVar" not in str(kind):
-                into[name] = None
-    return [*positional, *named]
+            by_name |= "KW_ONLY" in str(kind)
+            if not name.startswith("_") and "ClassVar" not in str(kind):
+                fields[name] = by_name
+    return sorted(fields, key=lambda name: fields[name])
 
 
 def _section(text: str, heading: str) -> re.Match[str] | None:
