@@ -1,11 +1,12 @@
 """The package stays small: what a change adds is taken from somewhere, or the limit is raised in that change."""
 
+import ast
 import importlib
 from pathlib import Path
 
 import pytest
 
-MOST_LINES, MOST_MODULES, MOST_IN_ONE = 27_360, 217, 540
+MOST_LINES, MOST_MODULES, MOST_IN_ONE = 27_360, 217, 400
 
 pytestmark = pytest.mark.skipif(
     not (Path(__file__).parents[1] / "benchmarks").is_dir(), reason="not in a checkout: the count is there"
@@ -44,9 +45,15 @@ def test_lines_and_modules_stay_within_their_limits(counted):
     assert len(lines) <= MOST_MODULES
 
 
+def beside_docstrings(path):
+    """Lines of a file that are not of a docstring: these are as long as what they describe needs."""
+    source = path.read_text(encoding="utf-8")
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    first = [node.body[0] for node in ast.walk(ast.parse(source)) if isinstance(node, documented) and node.body]
+    texts = [one for one in first if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+    return len(source.splitlines()) - sum(one.end_lineno - one.lineno + 1 for one in texts)
+
+
 def test_no_file_is_too_long():
     package = Path(__file__).parents[1] / "src" / "calibrant"
-    long = {
-        str(p): n for p in package.rglob("*.py") if (n := len(p.read_text(encoding="utf-8").splitlines())) > MOST_IN_ONE
-    }
-    assert not long
+    assert not {str(p): n for p in package.rglob("*.py") if (n := beside_docstrings(p)) > MOST_IN_ONE}

@@ -43,7 +43,10 @@ PATHS = sorted(
     for path in WHERE
     if not path.startswith("calibrant.torch.")
     and (path.count(".") == 1 or path.rpartition(".")[2] not in cal.__all__)
-    and (inspect.isfunction(value_of(path)) or path.startswith("calibrant.calibrators."))
+    and (
+        inspect.isfunction(value_of(path))
+        or path.split(".")[1] in ("calibrators", "results", "significance", "datasets", "decisions")
+    )
 )
 
 
@@ -52,6 +55,10 @@ class OfFields(Validator):
 
     def __init__(self, obj_name):
         super().__init__(get_doc_object(self._load_obj(obj_name)))
+
+    @property
+    def signature_parameters(self):
+        return tuple(name for name in super().signature_parameters if not name.startswith("_"))
 
     @property
     def doc_all_parameters(self):

@@ -46,15 +46,30 @@ class Selection(Table):
     name : str
         The chosen calibrator; for an average, the one with the largest weight.
     calibrator : Calibrator
-        Fitted to all rows.
+        The calibrator, fitted to all rows.
     table : list of dict
         One row per candidate, simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
         and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``; ``weight`` by the rule
         ``"average"``.
     goal, rule : str
-        What decided.
+        The loss that decided, and the rule by which it did.
     nested_loss : float
         Cross-validated loss of the whole procedure, choice included, as expected on new rows. NaN unless ``nested``.
+
+    See Also
+    --------
+    calibrant.calibrators.select_calibrator : Computes it.
+    calibrant.results.CalibratorComparison : All candidates side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import select_calibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> found = select_calibrator(p, rng.random(1000) < p, candidates=["identity", "temperature"])
+    >>> found.name, [row["name"] for row in found.table]
+    ('identity', ['identity', 'temperature'])
     """
 
     _unpictured: ClassVar[str] = "No picture: the calibrator chosen shows its map."

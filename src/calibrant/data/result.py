@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 import numpy as np
 
 from . import notebook, rooms_below
+from .docs import Documented
 from .libraries import to_frame
 from .printing import fitted, printable
 from .types import Interval
@@ -24,7 +25,7 @@ WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
-class Printable:
+class Printable(Documented):
     """What shows itself: ``repr`` is one line of at most 200 characters; text and HTML begin with what was found.
 
     A subclass says that in a sentence, and has ``plot()`` or says why there is no picture; the order is given once.
@@ -71,7 +72,39 @@ class Printable:
 
 
 class Result(Printable):
-    """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold."""
+    """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows.
+    n_groups : int or None
+        Number of groups of dependent rows; None where rows are taken as independent.
+    n_classes : int
+        Number of classes.
+    classes : tuple of labels
+        The labels, in column order.
+    label : object
+        The class whose probability is judged; None for the confidence.
+    level : float
+        Level of the intervals.
+    notion : str
+        The notion of calibration.
+    estimator : str
+        The estimator of the calibration error.
+    norm : float
+        The power p of the error.
+    score : str
+        The proper score.
+    title : str
+        Title of the text and of the page.
+    warnings : tuple of str
+        Reasons why numbers may be inaccurate; empty if there are none.
+    audience : Audience
+        Whether a function or the command was asked: advice names what can be typed there.
+    """
+
+    _fields_heading: ClassVar[str] = "Attributes"
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         return ((f.name, getattr(self, f.name)) for f in fields(cast(Any, self)) if f.repr)

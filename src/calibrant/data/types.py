@@ -15,7 +15,26 @@ RandomState: TypeAlias = int | np.random.Generator | None
 
 
 class Interval(NamedTuple):
-    """A closed interval; both ends are NaN where none can be given."""
+    """A closed interval; both ends are NaN where none can be given.
+
+    Attributes
+    ----------
+    low : float
+        The lower end.
+    high : float
+        The upper end.
+
+    See Also
+    --------
+    calibrant.results.Estimate : A result that has one.
+
+    Examples
+    --------
+    >>> from calibrant.results import Interval
+    >>> low, high = Interval(0.1, 0.3)
+    >>> low, high
+    (0.1, 0.3)
+    """
 
     low: float
     high: float

@@ -54,12 +54,27 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     intercept, slope : float
         Intercept and slope of the logistic recalibration; 0 and 1 are ideal, and a slope below 1 means overconfidence.
     slope_se, intercept_se : float
-    n_samples : int
+        Standard errors of intercept and slope.
     level : float or None
+        Level of the intervals; None for no intervals.
     intervals : mapping of name to Interval
         Intervals of all measures except ``emax``, by the names above; empty if ``level`` is None.
     standard_errors : mapping of name to float
         Standard errors of the same measures; for distances and the ECI, their posterior standard deviations.
+
+    See Also
+    --------
+    calibrant.calibration_measures : Computes them.
+    calibrant.results.OptimismCorrected : The same measures, corrected for optimism.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> found = cal.calibration_measures(rng.random(1000) < p, p)
+    >>> found.intervals["slope"].low < 1 < found.intervals["slope"].high
+    True
     """
 
     ici: float
@@ -359,13 +374,25 @@ class DecisionCurve(Curve):
     Attributes
     ----------
     thresholds : ndarray of shape (m,)
+        Thresholds within (0, 1).
     net_benefit : ndarray of shape (m,)
         Net benefit of acting if the probability is at least the threshold.
     treat_all : ndarray of shape (m,)
         Net benefit of always acting; never acting has 0.
     label : object
         The class that is acted upon.
-    n_samples : int
+
+    See Also
+    --------
+    calibrant.decision_curve : Computes it.
+    calibrant.plot.DecisionCurveDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.decision_curve([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], [0.5])
+    >>> curve.net_benefit.tolist(), curve.treat_all.tolist()
+    ([0.5], [0.0])
     """
 
     display: ClassVar[str] = "DecisionCurveDisplay"

@@ -30,7 +30,31 @@ _NODES = 501
 
 @dataclass(frozen=True, repr=False)
 class MeanCost(Result):
-    """A mean over rows, its standard error and interval, and the ``total`` of all rows."""
+    """A mean cost per row, with its uncertainty.
+
+    Attributes
+    ----------
+    value : float
+        The mean.
+    se : float
+        Its standard error.
+    interval : Interval
+        Its interval.
+    total : float
+        The cost of all rows.
+
+    See Also
+    --------
+    calibrant.expected_cost : Computes several.
+    calibrant.results.ExpectedCost : The whole.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], {"fp": 1, "fn": 4}, calibrator=None)
+    >>> found.realised.value, found.realised.total
+    (0.5, 2.0)
+    """
 
     _unpictured: ClassVar[str] = "No picture: the mean cost is one number; plot() of the whole result has its curve."
 
@@ -64,7 +88,7 @@ class ExpectedCost(Picture):
     gap : MeanCost
         ``realised - stated``, row by row: 0 on average for calibrated probabilities, above 0 for overconfident ones.
     gap_pvalue : float
-        p-value (null: the gap is 0), with the variance under calibration, or of groups; NaN if that variance is 0.
+        The p-value (null: the gap is 0), with the variance under calibration, or of groups; NaN if that variance is 0.
     recalibrated : MeanCost or None
         Cost of the decisions after recalibration by a calibrator fitted to other rows.
     excess : MeanCost or None
@@ -73,7 +97,7 @@ class ExpectedCost(Picture):
         Of two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision, if
         probabilities are right, ``fp / (fp + fn)``. None for others, and where one decision is never dearer.
     at_half : MeanCost or None
-        Of acting from a probability of 0.5 on.
+        Cost of acting from a probability of 0.5 on.
     half_excess : MeanCost or None
         ``at_half - realised``, row by row: what the threshold saves.
     recalibrated_threshold : float or None
@@ -82,6 +106,7 @@ class ExpectedCost(Picture):
     constant : MeanCost
         Cost of the best single decision for all rows.
     constant_decision : object
+        That decision.
     saving : MeanCost
         ``constant - realised``, row by row: the cost that the probabilities save.
     clairvoyant : MeanCost
@@ -96,9 +121,19 @@ class ExpectedCost(Picture):
         Cost per row of acting from each threshold on, and what the probabilities say it is; empty where there is no
         ``threshold``.
     calibrator : str or None
-    level : float
-    n_samples : int
-    n_groups : int or None
+        Name of the calibrator; None without recalibration.
+
+    See Also
+    --------
+    calibrant.expected_cost : Computes it.
+    calibrant.results.MeanCost : One of its costs.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], {"fp": 1, "fn": 4}, calibrator=None)
+    >>> found.threshold, found.realised.value  # one false alarm in four rows
+    (0.2, 0.5)
     """
 
     display: ClassVar[str] = "CostDisplay"

@@ -52,19 +52,32 @@ class DecisionCalibrationError(Result):
     error : float
         Mean absolute gap of the scores at thresholds, weighted by the thresholds' density; NaN without such scores.
     error_interval : Interval
+        Interval of the error.
     regret : float
         Excess cost, averaged over thresholds, of acting on the scores instead of calibrated ones.
     regret_interval : Interval
+        Interval of the regret.
     share : float
         Mean weight of the rows: of a range of thresholds, the share of scores within it.
     pvalue : float
-        Of Kuiper's test of the residuals, so weighted.
+        The p-value of Kuiper's test of the residuals, so weighted.
     thresholds : tuple of float or None
         The range; None for a function.
-    level : float
     label : object
         The class that is acted upon.
-    n_samples : int
+
+    See Also
+    --------
+    calibrant.decisions.decision_calibration_error : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.decisions.decision_calibration_error(rng.random(2000) < p, p, thresholds=(0.1, 0.3))
+    >>> found.error_interval.low, round(found.share, 1)
+    (0.0, 0.2)
     """
 
     _unpictured: ClassVar[str] = "No picture: the error at thresholds is that of the reliability diagram between them."

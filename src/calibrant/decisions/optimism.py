@@ -36,11 +36,26 @@ class OptimismCorrected(MeasuresDrawn, Table):
     intervals : mapping of name to Interval
         Intervals of the measures on new rows; for ``observed_expected``, ``in_the_large``, ``intercept``
         and ``slope``, and NaN without a finite estimate.
-    level : float
-    n_resamples, n_samples : int
+    n_resamples : int
+        Number of resamples.
     label : object
         The class whose probability is judged.
-    warnings : tuple of str
+
+    See Also
+    --------
+    calibrant.decisions.optimism_corrected : Computes it.
+    calibrant.results.CalibrationMeasures : The same measures of rows that the model was not fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 8))
+    >>> y = rng.random(100) < 1 / (1 + np.exp(-X[:, 0]))
+    >>> found = cal.decisions.optimism_corrected(LogisticRegression(C=100.0), X, y, n_resamples=20)
+    >>> found.corrected["slope"] < found.apparent["slope"]
+    True
     """
 
     apparent: Mapping[str, float]

@@ -34,17 +34,27 @@ class RiskCoverage(Curve):
     excess_aurc, excess_augrc : float
         The same minus those of the best order, in which all errors come last.
     error_rate : float
-        Of all rows.
+        Error rate of all rows.
     intervals, standard_errors : mapping of name to Interval, and to float
-        Of the five above, by their names.
+        Intervals and standard errors of the five above, by their names.
     thresholds : ndarray of shape (m,)
         Distinct confidences, from the highest; rows with at least this confidence are accepted.
     coverage : ndarray of shape (m,)
         Share of rows accepted.
     risk : ndarray of shape (m,)
-        Error rate of these.
-    level : float
-    n_samples : int
+        Error rate of these rows.
+
+    See Also
+    --------
+    calibrant.decisions.risk_coverage : Computes it.
+    calibrant.plot.RiskCoverageDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.decisions.risk_coverage([0, 1, 1, 0], [0.1, 0.9, 0.3, 0.6], pos_label=1)
+    >>> found.coverage.tolist(), found.risk.round(2).tolist()
+    ([0.5, 0.75, 1.0], [0.0, 0.33, 0.5])
     """
 
     display: ClassVar[str] = "RiskCoverageDisplay"

@@ -30,6 +30,30 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     :meth:`subgroups` is the report on all. Of several columns keys are pairs of a column's name and a value. Subgroups
     without a valid row are left out. Missing values form their own subgroup, None.
+
+    Parameters
+    ----------
+    columns : sequence of SubgroupsOfSums
+        The sums, column by column.
+    several : bool
+        Whether several columns were named.
+    dropped : int
+        Rows that were left out as bad.
+    library : str or None
+        Library of the frame, in which tables are given.
+
+    See Also
+    --------
+    calibrant.from_frame : Makes it, with ``by``.
+    calibrant.subgroup_calibration : The report on rows in memory.
+
+    Examples
+    --------
+    >>> import pandas as pd, calibrant as cal
+    >>> frame = pd.DataFrame({"y": [0, 1, 1, 0], "p": [0.2, 0.7, 0.9, 0.4], "day": ["mon", "mon", "tue", "tue"]})
+    >>> sums = cal.from_frame(frame, label="y", prob="p", by="day")
+    >>> sorted(sums), sums["mon"].n_samples
+    (['mon', 'tue'], 2)
     """
 
     _unpictured: ClassVar[str] = "No picture: subgroups().plot() draws one."

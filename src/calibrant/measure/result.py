@@ -17,7 +17,28 @@ from ..sums.edges import Edges
 
 
 class CurvePoint(NamedTuple):
-    """A curve evaluated at given scores: arrays of one length; NaN where the curve has no data."""
+    """A curve evaluated at given scores; NaN where the curve has no data.
+
+    Attributes
+    ----------
+    observed : ndarray of shape (m,)
+        The curve.
+    lower, upper : ndarray of shape (m,)
+        The ends of its band.
+
+    See Also
+    --------
+    calibrant.results.ReliabilityCurve : Its method ``at`` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> point = cal.reliability_curve(rng.random(2000) < p, p, level=0.95).at([0.5])
+    >>> bool(point.lower[0] < 0.5 < point.upper[0])
+    True
+    """
 
     observed: FloatArray
     lower: FloatArray
@@ -47,18 +68,31 @@ class ReliabilityCurve(Picture, Table):
     edges : ndarray of shape (m + 1,) or None
         Bin edges; None for a smooth curve.
     level : float or None
+        Level of the band; None without one.
     label : object
         The class that the curve is of; None for a confidence.
-    notion : str
     estimator : str
         Estimator of the curve.
-    n_samples : int
     band : str or None
         ``"confidence"`` (around the curve; covers the true frequency at each score), ``"consistency"`` (around the
         diagonal: where the curve of a calibrated model would lie), ``"simultaneous"`` (covers the true frequency at all
         scores at once), or the interval of bins; None without a level.
     isotonic : bool
         Whether it is an isotonic curve: one value for each distinct score, steps midway between.
+
+    See Also
+    --------
+    calibrant.reliability_curve : Computes it.
+    calibrant.ReliabilityDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = cal.reliability_curve(rng.random(2000) < p, p, estimator=cal.Binned(2))
+    >>> curve.scores.round(1).tolist(), curve.edges.tolist()
+    ([0.2, 0.8], [0.0, 0.5, 1.0])
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"
@@ -217,7 +251,6 @@ class Estimate(Picture, Table):
     corrected : float
         The posterior median; else a median-unbiased estimate: the true error for which half of all samples would give
         more than ``value``.
-    level : float
     per_class : mapping of label to float
         Error of each problem (class); empty for a single problem.
     curve : ReliabilityCurve or None
@@ -230,9 +263,22 @@ class Estimate(Picture, Table):
         Assumption of the interval (``"smooth"``, ``"none"``, ``"bins:15"``, ``"variation:0.5"``), and the errors that
         it therefore cannot show. With any but ``"smooth"`` the interval is valid for every n, and ``calibrated`` is
         None.
-    notion, estimator : str
-    norm : float
-    n_samples : int
+    drawn : callable or None
+        Makes the curve when it is first asked for.
+
+    See Also
+    --------
+    calibrant.estimate : Computes it.
+    calibrant.results.ReliabilityCurve : The curve behind it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.estimate(rng.random(2000) < p**2, p)  # the truth: 1/6
+    >>> bool(found.interval.low < 1 / 6 < found.interval.high), float(found) == found.value
+    (True, True)
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"

@@ -34,19 +34,20 @@ class ClassRow(Result):
     Attributes
     ----------
     label : label
+        The class.
     count : float
         Weight of the rows of this class.
     base_rate, mean_prob : float
-        Its share, and the mean of the probability stated for it.
+        Its share of the rows, and the mean of the probability stated for it.
     ece : float
         Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
     interval : Interval
-        Of that error, widened to hold ``ece``: at the report's level for the class by itself. Of a significant class,
-        which the data chose: for all classes together (Bonferroni), and above 0 where its test would say so with
-        this correction.
+        Interval of that error, widened to include ``ece``: at the report's level for the class by itself. Of a
+        significant class, which the data chose: for all classes together (Bonferroni), and above 0 where its test would
+        say so with this correction.
     pvalue : float
-        Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
-        :func:`calibrant.significance.report_test.range_tests`. NaN where nothing could be seen.
+        The p-value (null: the class is calibrated): whether it comes as often as stated, on the whole and in ranges of
+        scores; see :func:`calibrant.significance.report_test.range_tests`. NaN where nothing could be seen.
     adjusted : float
         P-value corrected for the number of classes, by Holm's rule, and divided by the share of ``1 - level`` that
         classes have beside the test of all rows (:class:`.Evidence`): a calibrated model has any class marked in at
@@ -54,6 +55,19 @@ class ClassRow(Result):
         have the p-value of the report.
     significant : bool
         Whether the class is miscalibrated: ``adjusted`` is at most ``1 - level``.
+
+    See Also
+    --------
+    calibrant.report : Computes it, in ``per_class``.
+    calibrant.results.Report : The whole.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> sample = cal.datasets.load_digits_predictions()
+    >>> worst = cal.report(sample.y_true, sample.y_prob, notion="classwise").per_class[0]
+    >>> worst.significant, worst.adjusted <= 0.05
+    (True, True)
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."

@@ -78,6 +78,20 @@ class Evidence(Result):
     rows_needed : float
         About how many rows like these it takes to find an error of that size in four of five samples, and to rule it
         out; more than there are while undecided.
+
+    See Also
+    --------
+    calibrant.report : Computes it, in ``evidence``.
+    calibrant.results.RepairGain : What recalibration would gain.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> evidence = cal.report(rng.random(2000) < p**2, p).evidence
+    >>> evidence.status, evidence.matters
+    ('miscalibrated', True)
     """
 
     _unpictured: ClassVar[str] = "No picture: plot() of its test shows the statistic."
@@ -227,12 +241,27 @@ class RepairGain(Result):
         vectors gain at least if the ``g_k`` are scaled to sum to 1. Scores of 0 and 1 are taken for ``1 / (2n + 4)``
         from there.
     log_loss_interval, brier_interval : Interval
-        At the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
+        Intervals at the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
     threshold : float or None
         Decision threshold: the score from which on one acts.
     changed : float or None
         Share of decisions that a repair changes: s is at least the threshold and g is not, or the other way round.
     changed_interval : Interval or None
+        Interval of this share.
+
+    See Also
+    --------
+    calibrant.report : Computes it, in ``gain``.
+    calibrant.compare_calibrators : What calibrators gain on held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> gain = cal.report(rng.random(2000) < p**2, p, threshold=0.5).gain  # the truth: 1/30
+    >>> gain.brier_interval.low < 1 / 30 < gain.brier_interval.high, gain.threshold
+    (True, 0.5)
     """
 
     _unpictured: ClassVar[str] = "No picture: a gain is one number."

@@ -32,16 +32,14 @@ class Report(WithPage, Picture, Table):
 
     Attributes
     ----------
-    n_samples : int
-    classes : tuple of labels
     base_rates : mapping of label to float
+        Share of each class.
     accuracy : float
         Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``).
     brier : float
         Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
     log_loss : float
         Mean negative log of the probability given to the observed class; infinite if that was 0 for any row.
-    notion : str
     headline : Estimate
         Calibration error by the chosen estimator.
     estimates : mapping of name to Estimate
@@ -54,7 +52,7 @@ class Report(WithPage, Picture, Table):
     curves : Curves or None
         Curves of the notion with their bands; None when it has several problems.
     class_curves : mapping of label to Curves
-        Of every class; bands of the worst ones only.
+        Curves of every class, with bands for the worst ones only.
     evidence : Evidence
         Test of calibration, whether the error matters, and what the test could have seen. It decides where the
         intervals of ``headline`` and ``estimates`` start: above 0 exactly where the test finds evidence. So that lower
@@ -69,13 +67,31 @@ class Report(WithPage, Picture, Table):
         Whether rows came in pieces (quantile edges are then rounded to 1/``n_cells``).
     n_cells : int
         Cells of scores from which bins of equal mass and isotonic curves of such rows are found.
-    title : str
     n_groups : int or None
         Groups that rows belong to; None where they were taken as independent.
     zero_probability_rows : tuple of int
         Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
     audience : Audience
         From Python or by the command: what :attr:`advice` names is what can be typed there.
+    positive : label
+        The class that a 1-D ``y_prob`` is the probability of; None for a matrix.
+    weighted : bool
+        Whether rows have weights.
+
+    See Also
+    --------
+    calibrant.report : Computes it.
+    calibrant.ReliabilityDisplay : Draws it.
+    calibrant.results.Evidence : Its test, and what that could have seen.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.report(rng.random(2000) < p**2, p)
+    >>> found.n_samples, found.evidence.status, sorted(found.base_rates)
+    (2000, 'miscalibrated', [False, True])
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"

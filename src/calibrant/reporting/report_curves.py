@@ -30,8 +30,21 @@ class Curves(Result):
     Attributes
     ----------
     smooth, bins, isotonic : mapping of band to ReliabilityCurve
-        Each is computed when it is first asked for. A band that there is not is absent; ``isotonic`` is empty where
-        neither rows nor a fine histogram were kept.
+        The smooth, the binned and the isotonic curve. Each is computed when it is first asked for. A band that there is
+        not is absent; ``isotonic`` is empty where neither rows nor a fine histogram were kept.
+
+    See Also
+    --------
+    calibrant.report : Computes them, in ``curves``.
+    calibrant.reliability_curve : One curve.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> sorted(cal.report(rng.random(500) < p, p).curves.smooth)
+    ['confidence', 'consistency', 'simultaneous']
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."

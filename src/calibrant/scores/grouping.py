@@ -44,11 +44,22 @@ class GroupingLoss(Result):
         Interval of the gain of the features; its upper end does not bound the grouping loss.
     lower : float
         The lower end of the one-sided interval, which the grouping loss is above at the level.
-    score : str
     calibrator : str
         Calibrator of the scores.
-    level : float
-    n_samples, n_classes : int
+
+    See Also
+    --------
+    calibrant.scores.grouping_loss : Computes it.
+    calibrant.results.Decomposition : The parts of the mean score, of which this is one.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, side = 0.2 + 0.6 * rng.random(2000), rng.integers(2, size=2000)
+    >>> y = rng.random(2000) < p + 0.4 * side - 0.2
+    >>> cal.scores.grouping_loss(y, p, side, calibrator="platt").lower > 0
+    True
     """
 
     _unpictured: ClassVar[str] = "No picture: a grouping loss is one number."

@@ -44,7 +44,18 @@ class MurphyCurve(Curve):
         Score of always or never acting, whichever the base rate favours: a forecast that is useful at c is below it.
     label : object
         The class that is acted upon.
-    n_samples : int
+
+    See Also
+    --------
+    calibrant.scores.murphy_curve : Computes it.
+    calibrant.results.BrierCurve : Twice this curve, drawn exactly.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.scores.murphy_curve([0, 1, 1], [0.2, 0.4, 0.9], [0.3, 0.5])
+    >>> curve.scores.round(3).tolist(), curve.base_rate.round(3).tolist()
+    ([0.0, 0.167], [0.1, 0.167])
     """
 
     display: ClassVar[str] = "MurphyDisplay"
@@ -77,12 +88,22 @@ class BrierCurve(MurphyCurve):
     scores : ndarray of shape (m,)
         Expected loss of acting where the probability is above c.
     base_rate : ndarray of shape (m,)
-        Of acting always or never, whichever the base rate says.
+        Expected loss of acting always or never, whichever the base rate favours.
     recalibrated : ndarray of shape (m,)
-        Of acting where the isotonic recalibration of the same rows is above c: the least that any threshold on the
-        scores could have had.
-    label : object
-    n_samples : int
+        Expected loss of acting where the isotonic recalibration of the same rows is above c: the least that any
+        threshold on the scores could have had.
+
+    See Also
+    --------
+    calibrant.scores.brier_curve : Computes it.
+    calibrant.results.MurphyCurve : Half of it, at given thresholds.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.scores.brier_curve([0, 1, 1], [0.2, 0.4, 0.9])
+    >>> round(curve.brier_score, 4)
+    0.1367
     """
 
     display: ClassVar[str] = "BrierCurveDisplay"

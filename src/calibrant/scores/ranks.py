@@ -22,11 +22,11 @@ class ModelRanks(Picture, Table):
     Attributes
     ----------
     models : tuple of str
-        In the order of the table.
+        Names of the models, in the order of the table.
     average_ranks : ndarray of shape (k,)
-        1 is best; models that tie share the mean of their ranks.
+        Mean rank of each model; 1 is best, and models that tie share the mean of their ranks.
     ranks : ndarray of shape (N, k)
-        On each data set.
+        Ranks on each data set.
     friedman, friedman_pvalue : float
         Friedman's chi-squared, corrected for ties, of "all models are alike", and its p-value with k - 1 degrees of
         freedom. NaN where all models tie on all data sets.
@@ -37,12 +37,27 @@ class ModelRanks(Picture, Table):
     critical_difference : float
         Average ranks that differ by at least this are said to differ (Nemenyi), at ``level`` for all pairs together.
     pvalues : ndarray of shape (k, k)
-        Nemenyi's, of each pair; they are of all pairs together already.
+        Nemenyi's p-value of each pair; they are of all pairs together already.
     indistinguishable : tuple of tuples of str
         Largest sets of models, the best first, of which no two differ; a model may be in several, or in none.
     level : float
+        Level of the critical difference.
     lower_is_better : bool
+        Whether a lower score is the better one.
     n_sets : int
+        Number of data sets.
+
+    See Also
+    --------
+    calibrant.scores.rank_models : Computes them.
+    calibrant.plot.CriticalDifferenceDisplay : Draws them.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ranks = cal.scores.rank_models([[0.1, 0.2], [0.2, 0.3], [0.1, 0.4]])
+    >>> ranks.models, ranks.average_ranks.tolist()
+    (('model 1', 'model 2'), [1.0, 2.0])
     """
 
     display: ClassVar[str] = "CriticalDifferenceDisplay"

@@ -48,21 +48,33 @@ class CalibrationBelt(Curve):
     lower, upper : ndarray of shape (L, m)
         The belt at each level.
     levels : tuple of L float
+        Levels of the belt.
     above, below : mapping of level to tuple of Interval
         Scores at which the belt lies above the diagonal (outcomes are more frequent than stated), and below it.
     degree : int
-        Of the polynomial.
+        Degree of the polynomial.
     coefficients : tuple of float
-        Of 1, z, z², … in the logit z of the score; (0, 1, 0, …) is calibrated.
+        Coefficients of 1, z, z², … in the logit z of the score; (0, 1, 0, …) is calibrated.
     statistic, pvalue : float
-        Of the test of calibration.
+        Statistic and p-value of the test of calibration.
     devel : {"external", "internal"}
         Whether the rows are others than the model was fitted to, or those.
     label : object
         The class whose probability the scores are; None for a confidence.
-    notion : str
-    n_samples : int
-    warnings : tuple of str
+
+    See Also
+    --------
+    calibrant.significance.calibration_belt : Computes it.
+    calibrant.plot.CalibrationBeltDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> belt = cal.significance.calibration_belt(rng.random(1000) < p**2, p)
+    >>> bool(belt.pvalue < 1e-6), belt.levels
+    (True, (0.8, 0.95))
     """
 
     display: ClassVar[str] = "CalibrationBeltDisplay"

@@ -37,24 +37,39 @@ class TestResult(Picture):
     Attributes
     ----------
     statistic : float
+        The statistic of the test.
     pvalue : float
         Probability, if the null hypothesis is true, of a statistic at least as extreme.
     null : str
         The null hypothesis, in words.
     name : str
+        The test, and how its p-value is found.
     df : float or None
         Degrees of freedom, where the statistic has a chi-squared distribution.
     details : mapping of str to float
         Further numbers, such as a slope and its standard error.
     warnings : tuple of str
-        Why the p-value may be off; empty where nothing is known against it.
-    n_samples : int
+        Why the p-value may be inaccurate; empty where nothing is known against it.
     n_groups : int or None
         Number of groups G whose sums or signs the p-value rests on: it is then at least ``2^(1 - G)``. None where rows
         are independent.
     draws : ndarray of shape (R,) or None
         Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
         them, or the chi-squared distribution, beside the statistic.
+
+    See Also
+    --------
+    calibrant.calibration_test : A test that returns it.
+    calibrant.plot.NullDistributionDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> found = cal.significance.cumulative_test(rng.random(500) < p**2, p)
+    >>> bool(found.pvalue < 0.001), found.n_samples
+    (True, 500)
     """
 
     display: ClassVar[str] = "NullDistributionDisplay"

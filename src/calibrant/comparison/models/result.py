@@ -61,9 +61,23 @@ class ComparedModel(Result):
     Attributes
     ----------
     name : str
+        Name of the model.
     measures : mapping of str to float
         Each measure's value for the model alone, as :func:`calibrant.calibration_error` and
         :func:`calibrant.decompose` give it.
+
+    See Also
+    --------
+    calibrant.compare_models : Computes it, in ``models``.
+    calibrant.results.ModelComparison : The whole.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> a, b = [0.2, 0.7, 0.9, 0.4], [0.1, 0.9, 0.8, 0.2]
+    >>> found = cal.compare_models([0, 1, 1, 0], {"a": a, "b": b}, n_resamples=100)
+    >>> [(model.name, round(model.measures["brier"], 4)) for model in found.models]
+    [('a', 0.075), ('b', 0.025)]
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
@@ -89,7 +103,9 @@ class Difference(Result):
     Attributes
     ----------
     measure : str
+        Name of the measure.
     model, other : str
+        Names of the models.
     value : float
         The measure of ``model`` minus that of ``other``.
     corrected : float
@@ -105,6 +121,19 @@ class Difference(Result):
         The same, adjusted for the number of pairs.
     better : str or None
         The better model by this measure; None if ``adjusted`` is not below ``1 - level``.
+
+    See Also
+    --------
+    calibrant.compare_models : Computes it, in ``differences``.
+    calibrant.results.ModelComparison : The whole; its method ``difference`` returns one.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> a, b = [0.2, 0.7, 0.9, 0.4], [0.1, 0.9, 0.8, 0.2]
+    >>> found = cal.compare_models([0, 1, 1, 0], {"a": a, "b": b}, n_resamples=100)
+    >>> round(found.difference("brier", "a", "b").value, 4)
+    0.05
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
@@ -135,21 +164,32 @@ class ModelComparison(Picture, Paged):
     Attributes
     ----------
     models : tuple of ComparedModel
-        In the order given.
+        The models, in the order given.
     differences : tuple of Difference
-        Measure by measure: every pair, or every model minus the reference.
-    level : float
+        Differences, measure by measure: every pair, or every model minus the reference.
     adjust : str
         How p-values are adjusted for the number of pairs.
     reference : str or None
-    notion, estimator : str
+        The model that all others are compared to; None for every pair.
     n_samples : int
-        Rows, those of weight 0 too.
+        Number of rows, those of weight 0 included.
     n_groups : int or None
         Number of groups treated as independent; None if rows are.
     warnings : tuple of str
         Reasons why intervals and p-values may be inaccurate; empty if there are none.
-    n_classes : int
+
+    See Also
+    --------
+    calibrant.compare_models : Computes it.
+    calibrant.plot.ModelComparisonDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> a, b = [0.2, 0.7, 0.9, 0.4], [0.1, 0.9, 0.8, 0.2]
+    >>> found = cal.compare_models([0, 1, 1, 0], {"a": a, "b": b}, n_resamples=100)
+    >>> [model.name for model in found.models], found.n_samples
+    (['a', 'b'], 4)
     """
 
     display: ClassVar[str] = "ModelComparisonDisplay"

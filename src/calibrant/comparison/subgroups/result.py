@@ -33,25 +33,39 @@ class Subgroup(Result):
     Attributes
     ----------
     name : str
-        ``"(missing)"`` for rows without a value.
+        The value as text; ``"(missing)"`` for rows without one.
     value : object
-        As found in the column.
-    n_samples : int
+        The value as found in the column.
     base_rate, mean_probability : float
         Share of the class, and its mean probability (accuracy and mean confidence of that notion).
     gap : float
         ``base_rate - mean_probability``; negative if the class is over-predicted.
     gap_interval : Interval
+        Interval of the gap.
     error : float
         Calibration error.
     error_interval : Interval
+        Interval of the error.
     pvalue : float
-        p-value (null: the subgroup is calibrated).
+        The p-value (null: the subgroup is calibrated).
     adjusted : float
         The p-value, adjusted by the requested method.
     holm, bh : float
         The p-value, adjusted by Holm's and by Benjamini and Hochberg's method.
-    warnings : tuple of str
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : Computes it, in ``subgroups``.
+    calibrant.results.SubgroupReport : The whole.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(2000), rng.choice(["north", "south"], 2000)
+    >>> north = cal.subgroup_calibration(rng.random(2000) < p, p, region).subgroups[0]
+    >>> north.name, north.gap_interval.low < 0 < north.gap_interval.high
+    ('north', True)
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
@@ -81,7 +95,30 @@ class Subgroup(Result):
 
 @dataclass(frozen=True, repr=False)
 class SubgroupDifference(Result):
-    """Difference of the gaps of two subgroups, with an interval that allows for the choice among all pairs."""
+    """Difference of the gaps of two subgroups, with an interval that allows for the choice among all pairs.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the subgroups.
+    value : float
+        The gap of the first minus that of the second.
+    interval : Interval
+        Its interval, for all pairs at once.
+
+    See Also
+    --------
+    calibrant.results.SubgroupColumn : The column, which has it as ``largest_difference``.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(2000), rng.choice(["north", "south"], 2000)
+    >>> difference = cal.subgroup_calibration(rng.random(2000) < p, p, region).columns[0].largest_difference
+    >>> sorted([difference.first, difference.second])
+    ['north', 'south']
+    """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
 
@@ -104,11 +141,27 @@ class SubgroupColumn(Result):
     Attributes
     ----------
     name : str
+        Name of the column.
     subgroups : tuple of Subgroup
+        Its subgroups.
     heterogeneity : TestResult
         Test of whether outcomes at equal scores are equally frequent in all subgroups.
     largest_difference : SubgroupDifference or None
-        Between gaps in the large; None for a single subgroup.
+        The largest difference between gaps in the large; None for a single subgroup.
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : Computes it, in ``columns``.
+    calibrant.results.SubgroupReport : The whole.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, by = rng.random(2000), {"region": rng.choice(["north", "south"], 2000)}
+    >>> column = cal.subgroup_calibration(rng.random(2000) < p, p, by).columns[0]
+    >>> column.name, [subgroup.name for subgroup in column.subgroups]
+    ('region', ['north', 'south'])
     """
 
     _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
@@ -135,16 +188,29 @@ class SubgroupReport(Picture, Paged):
     Attributes
     ----------
     columns : tuple of SubgroupColumn
+        One part for each column of subgroups.
     test, adjust : str
         Test of each subgroup, and correction over all subgroups of all columns.
-    notion, estimator : str
     label : object
-        Class whose gaps are reported; None for confidences.
+        The class whose gaps are reported; None for confidences.
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
-    n_samples : int
     title : str
         Of the page.
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : Computes it.
+    calibrant.plot.SubgroupDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(2000), rng.choice(["north", "south"], 2000)
+    >>> y = rng.random(2000) < np.where(region == "south", p**2, p)
+    >>> [subgroup.name for subgroup in cal.subgroup_calibration(y, p, region).rejected]
+    ['south']
     """
 
     display: ClassVar[str] = "SubgroupDisplay"
