@@ -41,11 +41,14 @@ def fits(monkeypatch):
 def test_the_posterior_of_a_problem_is_fitted_once(fits, notion, k, problems, estimator):
     """Those of the notion, and of the classes, by which the gain of the whole vector is found."""
     report = cal.report(*rows(2000, k), notion=notion, estimator=estimator, threshold=0.3)
+    of_notion = problems - k if notion == "confidence" else problems
+    assert fits == {"wide": of_notion, "typical": of_notion}
     assert str(report)
-    assert fits == {"wide": problems, "typical": problems}
+    assert fits == {"wide": problems, "typical": of_notion}
     report.to_dict()
-    # The curves of the report and of its headline have more cosines: they are fitted when they are read.
-    assert fits == {"wide": problems + 2 * (notion == "confidence"), "typical": problems}
+    # The curve has more cosines: it is fitted when it is read, for the report and for its headline.
+    assert report.curve is (None if notion != "confidence" else report.estimates["empirical Bayes"].curve)
+    assert fits == {"wide": problems + (notion == "confidence"), "typical": of_notion}
 
 
 def test_intervals_that_are_read_later_do_not_depend_on_what_was_read_before():

@@ -465,12 +465,18 @@ class PosteriorEstimator(CellEstimator):
 
     @abstractmethod
     def _draws(
-        self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator, functionals: Sequence[Functional] = ()
+        self,
+        sums: Any,
+        norm: float,
+        n_draws: int,
+        rng: np.random.Generator,
+        functionals: Sequence[Functional] = (),
+        of: int = 1,
     ) -> ErrorDraws:
         """Draw the errors of all problems from their posteriors, each with noise of its own; and functionals of them.
 
         A posterior takes much memory: it is fitted for some problems at a time, all is read off the same draws, and it
-        is forgotten.
+        is forgotten. Where draws are chosen by importance, each is one of so many (``of``).
         """
 
 
@@ -481,7 +487,12 @@ class FittedPosterior(FittedSums):
     estimator: PosteriorEstimator
 
     def draws(
-        self, norm: float, n_draws: int, rng: np.random.Generator, functionals: Sequence[Functional] = ()
+        self,
+        norm: float,
+        n_draws: int,
+        rng: np.random.Generator,
+        functionals: Sequence[Functional] = (),
+        of: int = 1,
     ) -> ErrorDraws:
         """Draws of the errors of all problems, and of functionals of the same maps."""
-        return self.estimator._draws(self.sums, norm, n_draws, rng, functionals)
+        return self.estimator._draws(self.sums, norm, n_draws, rng, functionals, of)

@@ -174,6 +174,7 @@ class EmpiricalBayes(PosteriorEstimator):
         n_draws: int,
         rng: np.random.Generator,
         functionals: Sequence[Functional] = (),
+        of: int = 1,
     ) -> ErrorDraws:
         """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
@@ -181,11 +182,11 @@ class EmpiricalBayes(PosteriorEstimator):
         places: list[IntArray] = []
         for some, cells in cells_of_groups(sums, _BLOCK):
             posteriors = laplace.fit(cells, WIDE)
-            together = max(1, _DRAWN // (n_draws * cells.count.shape[-1]))
+            together = max(1, _DRAWN // (of * n_draws * cells.count.shape[-1]))
             for a in range(0, len(some), together):
                 part = slice(a, a + together)
                 few = cells.of(part)
-                drawn = draw_gaps(few, WIDE, [posterior.of(part) for posterior in posteriors], n_draws, rng)
+                drawn = draw_gaps(few, WIDE, [posterior.of(part) for posterior in posteriors], n_draws, rng, of)
                 at = some[part]
                 powers[at], log_odds[at] = drawn.mean_power(norm), drawn.log_odds
                 places.append(at)

@@ -60,13 +60,13 @@ class DrawnMaps(NamedTuple):
 
 
 def draw_gaps(
-    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
+    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator, of: int = 1
 ) -> DrawnMaps:
-    """Draw gaps and shares of the cells from the posterior.
+    """Draw gaps and shares of the cells from the posterior; see :func:`draw_maps`.
 
     Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes that a map is held against.
     """
-    gap, held, log_odds = draw_maps(cells, prior, posteriors, n_draws, rng)
+    gap, held, log_odds = draw_maps(cells, prior, posteriors, n_draws, rng, of)
     missed = held + cells.score[..., None, :]
     del held  # of many draws each is as large as what is kept
     # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
@@ -82,20 +82,21 @@ def draw_gaps(
 
 
 def draw_maps(
-    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
+    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator, of: int = 1
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Draw gaps (…, n_draws, m) of the cells from the posterior; the same with what groups share; log odds (…).
 
     Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
     their normal distribution, and then by importance, the posterior over that distribution: where few samples have an
     outcome of one kind, a normal distribution of the log odds reaches far beyond what their number allows. The mean
-    importance corrects the evidence. Problems side by side have noise of their own.
+    importance corrects the evidence. Problems side by side have noise of their own. Each draw is one of so many maps
+    (``of``), so that few draws are each as good as many.
     """
-    leading = cells.count.shape[:-1]
+    leading, proposed = cells.count.shape[:-1], of * n_draws
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
-    position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
-    noise = rng.standard_normal((*leading, cells.terms + 1 + APART, n_draws))[..., cells.terms_used, :]
+    position = (np.arange(proposed) + rng.random((*leading, 1))) / proposed
+    noise = rng.standard_normal((*leading, cells.terms + 1 + APART, proposed))[..., cells.terms_used, :]
     theta = np.empty(noise.shape)
     log_weight = 0.5 * (noise**2).sum(axis=-2)
     first = np.zeros(leading, dtype=np.intp)
@@ -117,13 +118,14 @@ def draw_maps(
     if cells.moved is not None:  # what groups share is in the outcomes, but is no gap
         own = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1] - stated
     kept, log_mean = _resampled(log_weight, rng)
+    kept = kept[..., :n_draws]
     gap = _rows(own, kept)
     held = gap if own is fitted else _rows(fitted, kept)
     return gap, held, log_mean_evidence(prior, posteriors) + log_mean
 
 
 def _rows(values: FloatArray, numbers: IntArray) -> FloatArray:
-    """Rows (…, D, m) of values (…, D, m), by their numbers (…, D)."""
+    """Rows (…, d, m) of values (…, D, m), by their numbers (…, d)."""
     first = values.shape[-2] * np.arange(numbers[..., 0].size).reshape(*numbers.shape[:-1], 1)
     return np.asarray(values.reshape(-1, values.shape[-1])[first + numbers])
 

@@ -16,7 +16,6 @@ from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators.base import ErrorDraws, Functional
 from ..estimators.laplace import RankCells
 from ..estimators.laplace_draws import DrawnMaps
-from ..measure.estimation import POSTERIOR
 from ..measure.posterior import credible
 from ..measure.question import Question
 from ..measure.result import Estimate
@@ -298,11 +297,11 @@ class RepairGain(Result):
         return cls(*log_loss, *brier, threshold, *changed)
 
 
-def gain_functionals(question: Question, threshold: float | None) -> list[Functional]:
-    """What drawn maps say of gains in Brier's score and in log-loss, and of decisions if there is a threshold."""
+def gain_functionals(question: Question, threshold: float | None = None, every: int = 1) -> list[Functional]:
+    """What one in so many maps says of gains in Brier's score and in log-loss, and of decisions at a threshold."""
     log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
     gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
-    return [partial(_thinned, gain) for gain in gains]
+    return [partial(_thinned, gain, every) for gain in gains]
 
 
 def check_threshold(threshold: float | None) -> float | None:
@@ -310,9 +309,9 @@ def check_threshold(threshold: float | None) -> float | None:
     return None if threshold is None else check_fraction("threshold", threshold)
 
 
-def _thinned(gain: Functional, cells: RankCells, drawn: DrawnMaps) -> FloatArray:
-    """As many draws of a gain as other intervals take: they cost more than those of an error."""
-    return gain(cells, drawn.every(POSTERIOR))
+def _thinned(gain: Functional, every: int, cells: RankCells, drawn: DrawnMaps) -> FloatArray:
+    """Draws of a gain cost more than those of an error."""
+    return gain(cells, drawn.every(every))
 
 
 def _brier(cells: RankCells, drawn: DrawnMaps) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,7 +21,7 @@ from ..significance.result import few_groups
 from .class_table import ClassRow
 from .evidence import Evidence, RepairGain
 from .report_curves import Curves
-from .verdict import advice_of, gain_digits
+from .verdict import Verdict, advice_of, gain_digits
 
 _WORST = 10
 
@@ -106,9 +106,8 @@ class Report(WithPage, Picture, Table):
     headline: Estimate
     estimates: Mapping[str, Estimate]
     evidence: Evidence
-    gain: RepairGain
-    summary: str
-    findings: tuple[str, ...]
+    _gain: Mapping[str, RepairGain]
+    _verdict: Mapping[str, Verdict]
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
@@ -121,6 +120,21 @@ class Report(WithPage, Picture, Table):
     n_cells: int = 65536
     zero_probability_rows: tuple[int, ...] = ()
     audience: Audience = Audience.PYTHON
+
+    @property
+    def gain(self) -> RepairGain:
+        """Computed when it is first read: of many classes it takes longer than all else."""
+        return self._gain["gain"]
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        return self._verdict["verdict"].summary
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What was found, step by step."""
+        return self._verdict["verdict"].findings
 
     @property
     def advice(self) -> str:
@@ -154,10 +168,9 @@ class Report(WithPage, Picture, Table):
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
         rows = ("title", "n_samples", "n_groups", "classes", "positive", "base_rates")
         scores = ("accuracy", "brier", "log_loss", "notion", "weighted", "streamed")
-        without = {"curve": None}
         return {name: jsonable(getattr(self, name)) for name in (*rows, *scores)} | {
-            "headline": self.headline.to_dict() | without,
-            "estimates": {name: one.to_dict() | without for name, one in self.estimates.items()},
+            "headline": replace(self.headline, drawn=None).to_dict(),
+            "estimates": {name: replace(one, drawn=None).to_dict() for name, one in self.estimates.items()},
             "evidence": self.evidence.to_dict(),
             "gain": self.gain.to_dict(),
             "summary": self.summary,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,15 +27,20 @@ FEW_TO_REPAIR = 500
 class Found:
     """What a verdict puts into words: ``given`` is whether a tolerance was, ``rejects`` what the test of all rows does.
 
-    ``classes`` are those that were tested beside it, the worst first.
+    ``classes`` are those that were tested beside it, the worst first. The gain is computed when it is first read.
     """
 
     evidence: Evidence
-    gain: RepairGain
+    late: Mapping[str, RepairGain]
     log_loss: float
     given: bool
     rejects: bool
     classes: tuple[ClassRow, ...] = ()
+
+    @property
+    def gain(self) -> RepairGain:
+        """What a perfect repair would gain."""
+        return self.late["gain"]
 
     @property
     def off(self) -> ClassRow | None:
