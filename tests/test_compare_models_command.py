@@ -163,7 +163,7 @@ def test_page(path, tmp_path, capsys):
         ((*MODELS, "--groups", "p_*"), "--groups 'p_*' matches 3 columns"),
         ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: no column left besides"),
         ((*MODELS, "--reference", "x"), "reference must be one of 'elo', 'market'"),
-        ((*MODELS, "--scores", "auc"), "score must be one of"),
+        ((*MODELS, "--scores", "auc"), "score must be a scoring rule or one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),
         ((*MODELS, "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),
         ((*MODELS, "--plot", "nowhere/x.png"), "no such folder: nowhere"),

@@ -217,7 +217,7 @@ def test_intervals_of_several_classes():
     ("change", "words"),
     [
         ({"estimator": "bins"}, "estimator must be one of"),
-        ({"score": "hinge"}, "score must be one of"),
+        ({"score": "hinge"}, "score must be a scoring rule or one of"),
         ({"n_resamples": -1}, "n_resamples must be"),
         ({"n_resamples": 5, "level": 1.0}, "level must lie"),
         ({"n_bins": 0}, "n_bins"),

@@ -233,7 +233,11 @@ X, Y, S = (v[:40] for v in hidden(40)[:3])
         ({"features": X * 1e300}, ValueError, "features must be finite numbers below"),
         ({"features": X + 0j}, TypeError, "features must be numbers or categories"),
         ({"features": [None] * 40}, ValueError, "features must not be missing; row 0"),
-        ({"features": X, "score": "spherical"}, ValueError, "score must be Brier's score or the log-loss"),
+        (
+            {"features": X, "score": "spherical"},
+            ValueError,
+            r"score must be one of Brier\(scale='sum'\), .*, Log\(\); got Spherical",
+        ),
         ({}, TypeError, "features must be given"),
         ({"features": X, "cv": 0}, ValueError, "cv must be"),
     ],

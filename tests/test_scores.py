@@ -115,7 +115,7 @@ def test_infinite_log_loss_is_said():
         (lambda: BetaFamily(1, np.inf), "beta must be"),
         (lambda: CostWeighted(1.0), "threshold must lie"),
         (lambda: cal.brier_score([0, 1], [0.2, 0.3], scale="x"), "scale must be one of"),
-        (lambda: score_samples([0, 1], [0.2, 0.3], "x"), "score must be one of"),
+        (lambda: score_samples([0, 1], [0.2, 0.3], "x"), "score must be a scoring rule or one of"),
         (lambda: score_samples([0, 1, 2], np.full((3, 3), 1 / 3), CostWeighted(0.5)), "two classes; got 3"),
     ],
 )

@@ -215,7 +215,7 @@ def test_the_tolerance_of_sums_follows_the_dtype(dtype, inside, outside):
 @pytest.mark.parametrize("tolerance", [-1, "x", float("nan"), True])
 def test_sum_tolerance_is_judged(tolerance):
     refused(
-        ValueError, f"sum_tolerance must be a number >= 0 or None; got {tolerance!r}", Y3, P3, sum_tolerance=tolerance
+        ValueError, f"sum_tolerance must be None or a number >= 0; got {tolerance!r}", Y3, P3, sum_tolerance=tolerance
     )
 
 

@@ -193,7 +193,7 @@ def test_another_configuration_is_refused(small):
         (lambda: CanonicalEntry(cal.estimators.SimplexBinned(2), factor=2.0), ValueError, "factor"),
         (lambda: run_canonical("x", estimators={}), TypeError, "not empty"),
         (lambda: run_canonical("x", estimators={"": cal.estimators.SimplexBinned(2)}), TypeError, "names"),
-        (lambda: run_canonical("x", estimators={"a": 3}), TypeError, "got 3"),
+        (lambda: run_canonical("x", estimators={"a": 3}), TypeError, "such as Binned\\(15\\), or entries; 'a' is 3"),
         (lambda: run_canonical("x", sizes=()), ValueError, "sizes"),
         (lambda: run_canonical("x", most_sets=0), ValueError, "most_sets"),
         (lambda: run_canonical("x", seed=-1), ValueError, "seed"),

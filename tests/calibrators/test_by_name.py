@@ -66,10 +66,10 @@ def test_of_a_model_and_of_subgroups():
     ("one", "kind", "text"),
     [
         (OneVsRest("temperature"), TypeError, "must be a binary calibrator"),
-        (OneVsRest("plat"), ValueError, "the name of a calibrator must be one of identity, "),
+        (OneVsRest("plat"), ValueError, "the name of a calibrator must be one of 'identity', "),
         (Mixture("platt"), TypeError, "must be a list of one or more calibrators"),
         (Mixture([3]), TypeError, "or the name of one; got 3"),
-        (AutoCalibrator(["plat"]), ValueError, "the name of a calibrator must be one of identity, "),
+        (AutoCalibrator(["plat"]), ValueError, "the name of a calibrator must be one of 'identity', "),
         (AutoCalibrator("platt"), TypeError, "candidates must be a mapping"),
     ],
 )

@@ -260,7 +260,7 @@ def test_repeatable():
         ({"level": None}, ValueError, "level must lie strictly between 0 and 1; got None"),
         ({"n_resamples": 1}, ValueError, "n_resamples must be an int >= 2"),
         ({"scores": "brier"}, TypeError, "scores must be a sequence"),
-        ({"scores": ("bries",)}, ValueError, "score must be one of"),
+        ({"scores": ("bries",)}, ValueError, "score must be a scoring rule or one of"),
         ({"notion": "canonical"}, ValueError, "cannot be compared by the notion 'canonical'"),
         ({"notion": cal.notions.Classwise("max")}, ValueError, "a maximum over classes has no standard error"),
         ({"scores": None}, TypeError, "scores must be a sequence, such as .*; got None"),

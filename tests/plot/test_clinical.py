@@ -160,7 +160,7 @@ def test_forest_of_two_and_of_twenty():
 
 
 def test_displays_of_something_else():
-    with pytest.raises(TypeError, match="report must be a SubgroupReport; got int"):
+    with pytest.raises(TypeError, match="report must be SubgroupReport; got 5"):
         cal.plot.SubgroupDisplay(5)
     with pytest.raises(TypeError, match="belt must be a CalibrationBelt; got 5"):
         cal.plot.CalibrationBeltDisplay(5)

@@ -207,7 +207,7 @@ def test_another_model_joins_on_the_scale_that_is_there():
     assert second.ax_ is first.ax_
     assert first.ax_.get_xlim() == limits
     assert (second.diagrams[0].bins.count == 40).all()
-    with pytest.raises(ValueError, match="scale must be 'logit', that of the diagram on these axes; got 'linear'"):
+    with pytest.raises(ValueError, match="same axes must be one of 'logit'; got 'linear'"):
         Display.from_predictions(y, p, ax=first.ax_, scale="linear", n_resamples=20)
     first.ax_.clear()
     again = Display.from_predictions(y, p, ax=first.ax_, n_resamples=20)

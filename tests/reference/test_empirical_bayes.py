@@ -250,7 +250,7 @@ def test_hopeless_models_read_high():
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: cal.EmpiricalBayes("narrow"), ValueError, "'typical', 'wide' or a Prior; got 'narrow'"),
+        (lambda: cal.EmpiricalBayes("narrow"), ValueError, "a Prior or one of 'typical', 'wide'; got 'narrow'"),
         (lambda: cal.EmpiricalBayes(0.5), ValueError, "got 0.5"),
         (lambda: Prior(()), ValueError, "components"),
         (lambda: Prior(((0.0, 1.0, 1.0),)), ValueError, "above 0"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..data.checks import check_choice
+from ..data.checks import check_choice, check_names, check_type
 from ..estimators import (
     AdaptiveKernel,
     BetaKernel,
@@ -28,6 +28,10 @@ from .pool import NORMS
 E = TypeVar("E")
 
 
+#: What users may pass, in words.
+_ENTRIES = "estimators such as Binned(15), or entries"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One estimator of a run.
@@ -47,13 +51,10 @@ class Entry:
     shared_bandwidth: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.estimator, Estimator):
-            raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {self.estimator!r}")
+        check_type("estimators", self.estimator, Estimator, _ENTRIES)
         if "scalar" not in self.estimator._serves:
             raise ValueError(f"estimators must serve confidence and class-wise problems; got {self.estimator!r}")
-        if self.norm not in NORMS:
-            raise ValueError(f"norm of an entry must be 1 or 2; got {self.norm!r}")
-        object.__setattr__(self, "norm", float(self.norm))
+        object.__setattr__(self, "norm", check_choice("norm of an entry", float(self.norm), NORMS))
         if self.shared_bandwidth and not isinstance(self.estimator, Density):
             raise ValueError(f"shared_bandwidth needs a Density estimator; got {self.estimator!r}")
 
@@ -147,11 +148,5 @@ def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
 
 def named_entries(estimators: Mapping[str, Estimator | E], kind: type[E]) -> dict[str, E]:
     """Estimators as entries of a kind, by name."""
-    if not isinstance(estimators, Mapping) or not estimators:
-        raise TypeError(f"estimators must be a mapping of names to estimators, not empty; got {estimators!r}")
-    for name, given in estimators.items():
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"names of estimators must be strings; got {name!r}")
-        if not isinstance(given, (kind, Estimator)):
-            raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {given!r}")
-    return {name: e if isinstance(e, kind) else kind(e) for name, e in estimators.items()}  # type: ignore[call-arg]  # entries take one
+    given = check_names("estimators", estimators, (kind, Estimator), _ENTRIES)
+    return {name: e if isinstance(e, kind) else kind(e) for name, e in given.items()}  # type: ignore[call-arg]  # entries take one

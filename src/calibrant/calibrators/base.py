@@ -161,7 +161,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
             Non-negative; whole numbers equal repeated rows.
         """
         with working(f"{type(self).__name__}.fit"):
-            return self._fit_checked(read_sample(self, scores, y, sample_weight, self.input, self.labels))
+            return self._fit_checked(read_sample(self, scores, y, sample_weight))
 
     def _fit_sample(self, sample: CalibrationSample, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.

@@ -151,7 +151,7 @@ class SubgroupCalibrator(Calibrator):
         by : array-like of shape (n,), optional
             Subgroup of each row; without it all rows form one subgroup, with the common map.
         """
-        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
+        sample = read_sample(self, scores, y, sample_weight)
         names = None if by is None else _names_of(by, len(y))
         if names is not None and sample_weight is not None:
             names = names[np.asarray(sample_weight, dtype=np.float64) > 0]

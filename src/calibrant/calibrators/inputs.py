@@ -197,11 +197,12 @@ class CalibrationSample:
         return np.asarray(self.codes == 1, dtype=np.float64)
 
 
-def read_sample(
-    owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any, groups: Any = None
-) -> CalibrationSample:
-    """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features."""
-    check_choice("input", kind, INPUTS)
+def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibrationSample:
+    """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features.
+
+    The owner, a calibrator, says what scores are (``input``) and which classes they are of (``labels``).
+    """
+    kind, labels = check_choice("input", owner.input, INPUTS), owner.labels
     columns = _names(scores)
     values, y = _validated(owner, scores, y, fitting=True)
     with np.errstate(invalid="ignore"):  # labels beyond integers, which are refused below

@@ -25,6 +25,7 @@ from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .. import estimators
+from ..data.checks import check_choice
 from ..data.codec import Codec, check_stamp, reading_saved, stamp
 from ..data.types import FloatArray
 from ..data.writing import check_free, write_json
@@ -113,9 +114,7 @@ def from_dict(data: Any) -> Calibrator:
     True
     """
     check_stamp(data, FORMAT, VERSION, "saved calibrator")
-    kind = _known().get(str(data.get("name")))
-    if kind is None:
-        raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
+    kind = _known()[check_choice("the saved calibrator's name", data.get("name"), _known())]
     parameters, fitted = (_mapping(data, key) for key in ("parameters", "fitted"))
     allowed = kind._get_param_names()
     unknown = sorted(set(parameters) - set(allowed))

@@ -218,9 +218,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     >>> named_calibrator("beta", 3)
     OneVsRest(calibrator=BetaCalibration())
     """
-    if name not in NAMED:
-        raise ValueError(f"the name of a calibrator must be one of {', '.join(NAMED)}; got {name!r}")
-    return for_classes(NAMED[name](), n_classes)
+    return for_classes(NAMED[check_choice("the name of a calibrator", name, NAMED)](), n_classes)
 
 
 @public_function(grouped=True)
@@ -455,7 +453,7 @@ def as_sample(
 ) -> CalibrationSample:
     """Scores and labels as they are before any calibrator; Predictions stand for everything."""
     if not isinstance(scores, Predictions):
-        return read_sample(Identity(), scores, y, sample_weight, input, labels, groups)
+        return read_sample(Identity(input=input, labels=labels), scores, y, sample_weight, groups)
     given = {
         "y": y,
         "sample_weight": sample_weight,
@@ -532,7 +530,7 @@ def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
     if fitted.labels is None and tuple(sorted(sums.classes)) != sums.classes:
         fitted.set_params(labels=list(sums.classes))
     # A row of each class says how many columns there are, and what they are called.
-    sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes), None, fitted.input, fitted.labels)
+    sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes))
     fitted.classes_ = np.asarray(sample.classes)
     fitted._check(sample)
     fitted._fit_classes([_rows_of(sums.class_sums[label]) for label in sample.classes])

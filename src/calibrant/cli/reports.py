@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ..data.checks import check_number
 from ..data.printing import printable
 from ..data.progress import progress_bar, working
 from .engines import Files, opened
@@ -150,8 +151,8 @@ class ReportOptions(PrintOptions):
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
 
     def __post_init__(self) -> None:
-        if self.fail_above is not None and not 0 <= self.fail_above <= 1:
-            raise ValueError(f"--fail-above must lie in [0, 1]; got {self.fail_above}")
+        if self.fail_above is not None:
+            check_number("--fail-above", self.fail_above, least=0, most=1)
         check_option("--fail-on", self.fail_on, _COMPARED)
 
     @cached_property

@@ -18,6 +18,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
+from .checks import check_type
 from .types import AnyArray
 
 _BEGINNING, _HEADER, _DIGEST = b"PK\x03\x04", "header.json", 32
@@ -55,9 +56,7 @@ def to_archive(header: Mapping[str, Any]) -> bytes:
 
 def from_archive(data: Any, what: str) -> Any:
     """Inverse of :func:`to_archive`; ValueError that says what is wrong with the bytes of ``what``."""
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"data must be bytes; got {type(data).__name__}")
-    data = bytes(data)
+    data = bytes(check_type("data", data, (bytes, bytearray, memoryview), "bytes"))
     if data[:4] != _BEGINNING[: len(data)] or not data:
         raise ValueError(f"these are not the bytes of {what}: they begin with {data[:8]!r}")
     try:

@@ -53,7 +53,8 @@ def check_number(
             for word, limit in ((">=", least), ("above", above), ("<=", most), ("below", below))
             if np.isfinite(limit)
         ]
-        wanted = f"a number {' and '.join(limits)}" if limits else "a finite number"
+        finite = "" if limits and not (is_real(value) and np.isinf(value)) else "finite "
+        wanted = " ".join([f"a {finite}number", " and ".join(limits)]).rstrip()
         raise ValueError(f"{name} must be {instead}{wanted}; got {value!r}")
     return float(value)
 
@@ -83,12 +84,20 @@ def check_type(name: str, value: Any, kind: type | tuple[type, ...], wanted: str
     return value
 
 
+def check_list(name: str, values: Any, wanted: str) -> list[Any]:
+    """Judge an argument that must be a sequence, which a text is not; ``wanted`` says of what."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {wanted}; got {values!r}")
+    return list(values)
+
+
 def check_names(name: str, values: Any, kind: type | tuple[type, ...] = object, wanted: str = "") -> dict[str, Any]:
     """Judge an argument that must map names to values of a type, one at least; ``wanted`` is the plural of it."""
     if not isinstance(values, Mapping) or not values:
         raise TypeError(f"{name} must be a mapping of names to {wanted or 'values'}, not empty; got {values!r}")
     for key, value in values.items():
-        check_type(f"names of {name}", key, str, "strings")
+        if not isinstance(key, str) or not key:
+            raise TypeError(f"names of {name} must be strings, not empty; got {key!r}")
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be {wanted or 'values'}; {key!r} is {value!r}")
     return dict(values)

@@ -46,9 +46,7 @@ def encode_binary(
                 f"pos_label must be given when the labels are {list(classes)!r}: pos_label={classes[-1]!r}?"
             )
         pos_label = 1
-    if pos_label not in classes:
-        raise ValueError(f"pos_label must be one of the labels {list(classes)!r}; got {pos_label!r}")
-    return _codes(truth, classes), classes, classes.index(pos_label)
+    return _codes(truth, classes), classes, check_label("pos_label", pos_label, classes)
 
 
 def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
@@ -217,6 +215,13 @@ def _check_pos_label(pos_label: Any) -> Any:
         return plain
     kind = ValueError if isinstance(plain, float) else TypeError
     raise kind(f"pos_label must be a label (int, bool or str); got {pos_label!r}")
+
+
+def check_label(name: str, label: Any, labels: Sequence[Any]) -> int:
+    """Judge an argument that must be one of the labels, equal ones of another type included: its position."""
+    if label not in labels:
+        raise ValueError(f"{name} must be one of the labels {list(labels)!r}; got {label!r}")
+    return labels.index(label)
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:

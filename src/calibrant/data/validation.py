@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import LabelWarning, ScoreWarning
-from .checks import check_bool, check_choice
+from .checks import check_bool, check_choice, check_number
 from .columns import check_one_column, from_columns
 from .convert import to_array
 from .dependence import group_codes, read_groups
@@ -302,8 +302,8 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
     """Rows of probabilities: each value in [0, 1] and each row sums to 1 within the tolerance."""
     if tolerance is None:
         tolerance = SUM_TOLERANCE[_dtype_of(eps)]
-    elif isinstance(tolerance, bool) or not (isinstance(tolerance, (int, float, np.number)) and tolerance >= 0):
-        raise ValueError(f"sum_tolerance must be a number >= 0 or None; got {tolerance!r}")
+    else:
+        check_number("sum_tolerance", tolerance, least=0, instead="None or ")
     ones = np.ones(probs.shape[1], dtype=probs.dtype)
     rows = max(1, _TILE // probs.shape[1])
     clean, summed = True, True

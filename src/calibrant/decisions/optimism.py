@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_int, check_level, check_random_state, check_resamples
+from ..data.labels import check_label
 from ..data.libraries import library_of
 from ..data.progress import counted, working
 from ..data.result import Measure, MeasuresDrawn, Table, with_library
@@ -220,8 +221,7 @@ def optimism_corrected(
     if len(classes) != 2:
         raise ValueError(f"y must hold two classes; got {len(classes)}")
     positive = classes[1] if pos_label is None else pos_label
-    if positive not in classes.tolist():
-        raise ValueError(f"pos_label must be one of {classes.tolist()!r}; got {pos_label!r}")
+    check_label("pos_label", positive, classes.tolist())
     trial = _Trial(clone(model), X, labels, weights, classes, positive, estimator)
     everything = np.arange(len(labels))
     seeds = check_random_state(random_state).integers(2**63, size=number).tolist()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..data.checks import check_choice
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import Grid, GridMoments
 from ..sums.base import Shared
@@ -140,10 +141,8 @@ class EmpiricalBayes(PosteriorEstimator):
     prior: str | Prior = "typical"
 
     def __post_init__(self) -> None:
-        if isinstance(self.prior, str) and self.prior in PRIORS:
-            return
         if not isinstance(self.prior, Prior):
-            raise ValueError(f"prior must be {', '.join(map(repr, PRIORS))} or a Prior; got {self.prior!r}")
+            check_choice("prior", self.prior, PRIORS, instead="a Prior or ")
 
     def _prior_for(self, low: float) -> Prior:
         """The prior itself; a confidence is what has a domain that starts above 0."""

@@ -16,8 +16,8 @@ from ..data.checks import check_random_state
 from ..data.problem import Problem
 from ..data.result import Printable, with_library
 from ..data.types import FloatArray, RandomState
-from ..estimators import CellEstimator, EmpiricalBayes
-from ..estimators.names import as_estimator
+from ..estimators import CellEstimator
+from ..measure.question import reader_of_sums
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
 from ..sums import BinMoments, Grid, GridMoments
@@ -127,12 +127,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         Cost that of :func:`calibrant.subgroup_calibration`, without the pass over the rows.
         """
         options = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
-        reader = as_estimator(estimator, EmpiricalBayes())
-        if not isinstance(reader, CellEstimator):
-            raise TypeError(
-                f"estimator must be one that reads sums, such as Binned(...) or Density(...), as no rows are kept; got "
-                f"{reader!r}"
-            )
+        reader = reader_of_sums(estimator)
         about = next(iter(self.values()))
         (label,) = about.required().labels if len(about.required().labels) == 1 else (None,)
         notion: Any = about.notion

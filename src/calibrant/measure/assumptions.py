@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_int, check_positive
+from ..data.checks import check_int, check_positive, check_type
 from ..data.problem import VectorProblem
 from ..data.public_function import SumsOfRows
 from ..data.types import Interval
@@ -183,9 +183,7 @@ def as_assumption(assume: str | Assumption) -> Assumption:
     if isinstance(assume, Assumption):
         return assume
     allowed = "'smooth', 'none', 'bins', 'bins:B' with B bins or 'variation:V' with a number V"
-    if not isinstance(assume, str):
-        raise TypeError(f"assume must be {allowed}; got {assume!r}")
-    name, colon, value = assume.partition(":")
+    name, colon, value = check_type("assume", assume, str, allowed).partition(":")
     kind, read, needed = _NAMES.get(name, (None, None, False))
     if kind is None or (colon and read is None) or (needed and not colon):
         raise ValueError(f"assume must be {allowed}; got {assume!r}")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..data.checks import check_level, check_norm
+from ..data.checks import check_level, check_norm, check_type
 from ..data.predictions import Predictions
 from ..data.problem import Problem, Reduction, VectorProblem
 from ..data.public_function import SumsOfRows
@@ -195,12 +195,7 @@ def resolve_estimator(estimator: str | Estimator, problems: Reduction, notion: s
     return chosen
 
 
-def reader_of_sums(estimator: str | Estimator) -> CellEstimator:
+def reader_of_sums(estimator: str | Estimator, default: Estimator = EmpiricalBayes()) -> CellEstimator:  # noqa: B008
     """Judge the ``estimator`` argument of sums, whose rows are gone."""
-    chosen = as_estimator(estimator, EmpiricalBayes())
-    if not isinstance(chosen, CellEstimator):
-        raise TypeError(
-            f"estimator must be one that reads sums, such as Binned(...) or Density(...), as no rows are kept; got "
-            f"{chosen!r}"
-        )
-    return chosen
+    wanted = "one that reads sums, such as Binned(...) or Density(...): no rows are kept"
+    return cast(CellEstimator, check_type("estimator", as_estimator(estimator, default), CellEstimator, wanted))

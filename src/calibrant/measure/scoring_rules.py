@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.checks import check_choice, check_fraction, is_real
+from ..data.checks import check_choice, check_fraction, check_positive
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 
@@ -104,8 +104,7 @@ class BetaFamily(ScoringRule):
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not is_real(value) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a number above 0; got {value!r}")
+            check_positive(name, value)
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -148,8 +147,7 @@ def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
     """Judge a ``score`` argument; ``half``: whether ``"brier"`` is ``(p - o)²`` of two classes, not the sum of both."""
     if isinstance(score, ScoringRule):
         return score
-    if score not in RULES:
-        raise ValueError(f"score must be one of {', '.join(map(repr, RULES))} or a scoring rule; got {score!r}")
+    check_choice("score", score, RULES, instead="a scoring rule or ")
     return Brier("half") if score == "brier" and half else RULES[score]
 
 

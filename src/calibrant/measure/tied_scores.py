@@ -56,13 +56,14 @@ class TiedScores:
             count = np.diff(start, append=s.size).astype(np.float64)
             positive = o if start.size == s.size else np.add.reduceat(o, start)
             scale = problem.effective_size / s.size
-            return cls._of_runs(at, at, at, count * scale, positive * scale, count * scale, most)
+            return cls(at, at, at, count * scale, positive * scale, count * scale)._in_trials(most)
         w = weights[order].astype(np.float64)
         weight = np.add.reduceat(w, start)
         # Whole-number weights are repeats, each of them a trial; of others, what a mean's variance says.
         trials = weight**2 / problem.variances(np.add.reduceat(w * w, start), weight)
         scale = problem.effective_size / float(weight.sum())
-        return cls._of_runs(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials, most)
+        positive = np.add.reduceat(w * o, start) * scale
+        return cls(at, at, at, weight * scale, positive, trials)._in_trials(most)
 
     @classmethod
     def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> TiedScores:
@@ -72,30 +73,19 @@ class TiedScores:
         size = total if fine.integral else total**2 / float(fine.square.sum())
         scale = size / total if total > 0 else 0.0
         edges = fine.edges.values
-        return cls._of_runs(
+        found = cls(
             edges[used],
             edges[used + 1],
             fine.score[used] / weight,
             weight * scale,
             fine.outcome[used] * scale,
             fine.effective_size[used],
-            most,
         )
+        return found._in_trials(most)
 
-    @classmethod
-    def _of_runs(
-        cls,
-        low: FloatArray,
-        high: FloatArray,
-        score: FloatArray,
-        count: FloatArray,
-        positive: FloatArray,
-        trials: FloatArray,
-        most: int | None,
-    ) -> TiedScores:
-        found = cls(low, high, score, count, positive, trials)
-        if not found.fewer:
-            found = replace(found, trials=np.maximum(np.round(trials), 1.0))
+    def _in_trials(self, most: int | None) -> TiedScores:
+        """These runs with whole numbers of trials, merged where they are more than ``most``."""
+        found = self if self.fewer else replace(self, trials=np.maximum(np.round(self.trials), 1.0))
         return found if most is None else found.merged(most)
 
     @property

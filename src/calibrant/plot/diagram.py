@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_random_state, is_whole
+from ..data.checks import check_random_state, check_type, is_whole
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label, RandomState
@@ -182,9 +182,8 @@ def diagrams_of(
         )
     if isinstance(estimator, str) and estimator == "auto" and drawn is not None and (own_bins or drawn is curve):
         estimator = drawn
-    reader = resolve_estimator(estimator, problems, chosen.name)
-    if not isinstance(reader, CellEstimator):
-        raise TypeError(f"estimator must be one with an interval (Binned, Density, …); got {reader!r}")
+    wanted = "one with an interval (Binned, Density, …)"
+    reader = check_type("estimator", resolve_estimator(estimator, problems, chosen.name), CellEstimator, wanted)
     rng = check_random_state(random_state)
     total = estimate(
         predictions, None, notion=notion, estimator=reader, level=level, n_resamples=n_resamples, random_state=rng

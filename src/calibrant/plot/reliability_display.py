@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..data.labels import check_label
 from ..data.public_function import InputOptions, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
@@ -336,8 +337,8 @@ def _response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label)
         missing = "predict_proba" if predict is None else "classes_ (is it fitted?)"
         raise TypeError(f"estimator must be a fitted classifier with predict_proba; {estimator!r} has no {missing}")
     labels = [c.item() if isinstance(c, np.generic) else c for c in classes]
-    if pos_label is not None and pos_label not in labels:
-        raise ValueError(f"pos_label must be one of the estimator's classes {labels!r}; got {pos_label!r}")
+    if pos_label is not None:
+        check_label("pos_label", pos_label, labels)
     matrix = np.asarray(predict(X))
     one_class = notion in ("auto", "class-specific", ClassSpecific())
     if len(labels) == 2 and one_class:

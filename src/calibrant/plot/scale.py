@@ -135,8 +135,8 @@ def scale_for(ax: Axes, name: str | None, *, fresh: bool) -> Scale:
     present = frame_of(ax).scale
     if fresh:
         return SCALES["linear" if name is None else name]
-    if name not in (None, present.name):
-        raise ValueError(f"scale must be {present.name!r}, that of the diagram on these axes; got {name!r}")
+    if name is not None:
+        check_choice("scale of a second diagram on the same axes", name, (present.name,))
     return present
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..comparison.subgroups.build import subgroup_calibration
 from ..comparison.subgroups.result import SubgroupReport
+from ..data.checks import check_type
 from .base import Display
 from .style import GRID_COLOR, class_text, percent_text, plain_text, plain_texts, style_of
 
@@ -43,9 +44,7 @@ class SubgroupDisplay(Display):
     figure_: Any
 
     def __init__(self, report: SubgroupReport) -> None:
-        if not isinstance(report, SubgroupReport):
-            raise TypeError(f"report must be a SubgroupReport; got {type(report).__name__}")
-        self.report = report
+        self.report = check_type("report", report, SubgroupReport)
 
     @classmethod
     def from_predictions(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..calibrators import Calibrator
 from ..calibrators.crossval import FLOOR, fit_quietly
-from ..data.checks import check_int, check_level, check_random_state
+from ..data.checks import check_choice, check_int, check_level, check_random_state
 from ..data.convert import to_array
 from ..data.dependence import read_groups
 from ..data.predictions import effective_size
@@ -182,8 +182,7 @@ def grouping_loss(
     level, cv = check_level(level), check_int("cv", cv, 2)
     p = as_predictions(y_true, y_prob, **inputs)
     rule = as_rule(score, half=p.n_classes == 2)
-    if not isinstance(rule, (Brier, Log)):
-        raise ValueError(f"score must be Brier's score or the log-loss, whose bound is known; got {score!r}")
+    check_choice("score", rule, (Brier(), Brier("half"), Log()))  # of which the bound is known
     if features is None:
         raise TypeError("features must be given: columns, or a region for each row")
     regions = read_regions(features, p.n_samples)

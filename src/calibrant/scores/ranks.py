@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_bool, check_level
+from ..data.checks import check_bool, check_level, check_list
 from ..data.convert import to_array
 from ..data.public_function import public_function
 from ..data.result import Picture, Table
@@ -244,11 +244,9 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
         row, column = bad[0]
         raise ValueError(f"scores must be finite: row {row}, column {column} is {table[row, column]}")
     if models is not None:
-        if isinstance(models, str) or not isinstance(models, Iterable):
-            raise TypeError(f"models must be {k} names, one per column of scores; got {models!r}")
-        models = list(models)
+        models = check_list("models", models, wanted := f"{k} names, one per column of scores")
         if len(models) != k:
-            raise ValueError(f"models must be {k} names, one per column of scores; got {models!r}")
+            raise ValueError(f"models must be {wanted}; got {models!r}")
         columns = models
     named = tuple(f"model {j + 1}" for j in range(k)) if columns is None else tuple(map(str, columns))
     if len(set(named)) < k:

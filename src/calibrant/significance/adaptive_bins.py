@@ -292,7 +292,8 @@ class Scales:
         variances, (a, b) = probs * (1 - probs), np.tril_indices(probs.shape[1], -1)
         entries = np.concatenate([variances, np.sqrt(2) * probs[:, a] * probs[:, b]], axis=1).T
         cells = cells[:, 0] if cells.shape[1] == 1 else cells
-        levels = _levels(cells, most, np.ones(n), w, variances.sum(axis=1), np.stack([entries, entries**2], axis=1))
+        units = _Units(np.ones(n), w, variances.sum(axis=1), np.stack([entries, entries**2], axis=1))
+        levels = _levels(cells, most, units)
         happened = _split(target.outcomes(codes[:, None]))
         return cls(target, np.ones(n), w, probs, probs**2, happened, levels)
 
@@ -310,7 +311,7 @@ class Scales:
         used = np.flatnonzero(sums[0])
         count, happened, total, squares, variance, squared = sums[:, used]
         w = np.ones(used.size)
-        levels = _levels(used, most, count, w, variance, np.stack([[variance, squared]]))
+        levels = _levels(used, most, _Units(count, w, variance, np.stack([[variance, squared]])))
         return cls(target, count, w, (total / count)[:, None], squares[:, None], [happened[:, None]], levels)
 
     def outcomes(self, sets: AnyArray) -> list[FloatArray]:
@@ -396,14 +397,19 @@ def _cells(place: FloatArray, eps: float, most: int) -> AnyArray:
     return np.asarray(np.clip(np.ceil((place - 4 * eps) * 2.0**most).astype(np.int64) - 1, 0, 2**most - 1))
 
 
-def _levels(
-    cells: AnyArray, most: int, count: FloatArray, w: FloatArray, variance: FloatArray, terms: FloatArray
-) -> tuple[Level, ...]:
-    """Bins at every scale, from those of the units at the finest.
+@dataclass(frozen=True)
+class _Units:
+    """What is binned: rows, or cells of rows without weights. ``terms``: sums over a unit's rows, of v and of v²."""
 
-    ``terms``, (T, 2, u): sums over a unit's rows of the entries v of their covariance matrices, and of v².
-    """
-    n = count.sum()
+    count: FloatArray  # rows, (u,)
+    weight: FloatArray  # of one row
+    variance: FloatArray  # summed over the rows
+    terms: FloatArray  # (T, 2, u), v the entries of the rows' covariance matrices
+
+
+def _levels(cells: AnyArray, most: int, units: _Units) -> tuple[Level, ...]:
+    """Bins at every scale, from those of the units at the finest."""
+    n, count = units.count.sum(), units.count
     homes: list[tuple[int, int, AnyArray]] = []
     home = np.arange(len(count))
     for b in range(most, -1, -1):
@@ -418,27 +424,21 @@ def _levels(
     levels: list[Level] = []
     below = np.arange(len(count))
     for _, a_side, home in homes:
-        level = _level(a_side, below, home, count * w, w, variance, terms)
+        level = _level(a_side, below, home, units)
         if level.sd > 0:
             levels.append(level)
             below = home
     return tuple(levels)
 
 
-def _level(
-    a_side: int,
-    below: AnyArray,
-    home: AnyArray,
-    mass: FloatArray,
-    w: FloatArray,
-    variance: FloatArray,
-    terms: FloatArray,
-) -> Level:
+def _level(a_side: int, below: AnyArray, home: AnyArray, units: _Units) -> Level:
     """Bins' weights, and mean and standard deviation under calibration, given the scores.
 
-    ``below`` and ``home`` are the units' bins at the finer level and at this one, ``variance`` the sum of their rows'.
+    ``below`` and ``home`` are the units' bins at the finer level and at this one.
     """
     from scipy.sparse import csr_array
+
+    w, mass = units.weight, units.count * units.weight
 
     bins = int(home.max()) + 1
     parent = np.empty(int(below.max()) + 1, dtype=np.intp)
@@ -447,8 +447,8 @@ def _level(
     weight = np.bincount(home, mass, bins).astype(np.float64)
     own = w**2 / weight[home]
     # Over pairs of rows of a bin: product of w² v, over the square of the bin's weight.
-    total = sum(float((np.bincount(home, own * v, bins) ** 2).sum() - own**2 @ squares) for v, squares in terms)
-    alone = float(own @ variance)
+    total = sum(float((np.bincount(home, own * v, bins) ** 2).sum() - own**2 @ squares) for v, squares in units.terms)
+    alone = float(own @ units.variance)
     real = total > _ROUNDING * alone**2
     scale = mass.sum()
     return Level(a_side, adds, weight, alone / scale, float(np.sqrt(2 * total)) / scale if real else 0.0)

@@ -15,7 +15,7 @@ from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or
 from ..estimators import Cumulative
 from ..notions import Notion, as_notion, only_problem
-from .null import GroupSigns, share_at_least
+from .null import DrawnOutcomes, GroupSigns
 from .result import TestResult
 
 #: Below this range of a Brownian motion the probability of a larger one is 1 to 12 digits.
@@ -166,13 +166,9 @@ def kuiper_pvalue(
         return 0.0 if observed > 0 else 1.0
     if n_draws == 0:
         return range_survival(observed / spread)
-    trials, unit = (w.astype(np.int64), 1.0) if repeats else (np.ones(w.size, dtype=np.int64), w)
-    together, draws = max(1, _IN_CACHE // s.size), []
-    for first in range(0, n_draws, together):
-        shape = (min(together, n_draws - first), s.size)
-        drawn = rng.binomial(trials, s, size=shape) if (trials > 1).any() else rng.random(shape) < s
-        draws.append(strays((drawn - trials * s) * unit, last))
-    return share_at_least(np.concatenate(draws), observed)
+    trials, unit = (w, np.ones(w.size)) if repeats else (np.ones(w.size), w)
+    null = DrawnOutcomes(s, trials.astype(np.int64), unit)
+    return null.pvalue(null.draws(lambda residuals: strays(residuals, last), n_draws, rng), observed)
 
 
 def sup_survival(x: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..data.checks import check_level
+from ..data.checks import check_level, check_type
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Table
@@ -162,8 +162,8 @@ def confidence_direction(
     level = check_level(level)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
-    if not isinstance(estimator, CrossFit) and estimator != "auto":
-        raise TypeError(f"estimator must be 'auto' or CrossFit(...), whose folds are needed; got {estimator!r}")
+    if estimator != "auto":
+        check_type("estimator", estimator, CrossFit, "'auto' or CrossFit(...), of which the folds are needed")
     if chosen.average == "max":
         raise ValueError(f"notion {chosen.name!r} with average='max' has no parts that add up: use average='mean'")
     reduction = chosen.reduce(p)

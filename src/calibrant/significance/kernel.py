@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_random_state, check_resamples
+from ..data.checks import check_choice, check_random_state, check_resamples, check_type
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, public_function
@@ -86,8 +86,7 @@ def kernel_test(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     n_resamples = check_resamples(n_resamples, 1)
-    if estimator is not None and not isinstance(estimator, KernelCalibrationError):
-        raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
+    check_type("estimator", estimator, (KernelCalibrationError, type(None)), "a KernelCalibrationError or None")
     p = as_predictions(y_true, y_prob, **inputs)
     if algorithm == "asymptotic" and p.groups is not None:
         raise ValueError("algorithm 'asymptotic' treats all rows as independent: use 'resampling' for rows in groups")

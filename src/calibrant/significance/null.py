@@ -19,6 +19,8 @@ from .result import least_pvalue
 
 #: Numbers drawn at a time: labels, and signs.
 _LABELS, _SIGNS = 1 << 22, 1 << 21
+#: Outcomes drawn at a time.
+_IN_CACHE = 1 << 16
 #: Up to this many groups all their signs are listed: 4096.
 LISTED = 12
 _ROUNDING = 1e-9
@@ -97,6 +99,29 @@ class DrawnLabels(Null):
             for column in columns:
                 codes += draw > column
             yield codes
+
+
+@dataclass(frozen=True)
+class DrawnOutcomes(Null):
+    """Residuals of outcomes, each drawn with its chance: of rows, or of cells of so many of equal weight each."""
+
+    chances: FloatArray
+    trials: IntArray
+    unit: FloatArray
+
+    @property
+    def how(self) -> str:
+        """What is drawn, in words."""
+        return "outcomes"
+
+    def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[FloatArray]:
+        """Sums of weighted residuals of cells (r, m)."""
+        together = max(1, _IN_CACHE // self.chances.size)
+        single = not (self.trials > 1).any()  # comparing is an order of magnitude faster than a binomial distribution
+        for start in range(0, n_draws, together):
+            shape = (min(together, n_draws - start), self.chances.size)
+            drawn = rng.random(shape) < self.chances if single else rng.binomial(self.trials, self.chances, size=shape)
+            yield (drawn - self.trials * self.chances) * self.unit
 
 
 @lru_cache(maxsize=LISTED)

@@ -18,6 +18,7 @@ from ..measure.question import Question
 from ..sums import BinMoments, GridMoments, Smoother
 from .null import share_at_least
 from .result import TestResult
+from .saddlepoint import upper_tails
 
 #: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
 DRAWS, POWER_DRAWS, MANY = 999, 400, 10
@@ -30,8 +31,6 @@ LEVELS = 3
 _NEAR, _TOGETHER = 1.0, 1024
 #: P-values below which deviations are not told apart, and above which there is none.
 _LEAST, _NOT_OUT = 1e-15, 0.4
-#: Largest tilt of the log odds sought, and steps that find it.
-_STEEPEST, _STEPS = 60.0, 60
 #: Share of samples in which what is called detectable would be found.
 POWER = 0.8
 _READER = ResidualKernel()
@@ -422,48 +421,3 @@ def _range_tests(trials: FloatArray, chance: FloatArray, observed: FloatArray) -
         out, shift = np.minimum(out, found), np.where(found < out, size, shift)
     out = np.where((total[:, 0] > 0) | (out < 1), out, np.nan)
     return np.stack([out, shift / np.maximum(trials.sum(axis=-1), 1.0)])
-
-
-def upper_tails(trials: FloatArray, chance: FloatArray, count: FloatArray) -> FloatArray:
-    r"""``P(Σ_b X_b ≥ count)``, (r,), of independent binomial X_b, (r, B): of counts above their means.
-
-    Daniels' second form of Lugannani and Rice's formula, for lattices. With the cumulant function
-    :math:`K(t) = \sum_b n_b \log(1 - p_b + p_b e^t)` and :math:`K'(t) = k`
-
-    .. math:: P = \Phi(-w) + \varphi(w) \Big(\frac1u - \frac1w\Big), \qquad
-              w = \sqrt{2 (t k - K(t))}, \quad u = (1 - e^{-t}) \sqrt{K''(t)}.
-    """
-    from scipy.special import expit, logit, ndtr
-
-    n = np.where(chance > 0, trials, 0.0)
-    most = n.sum(axis=-1)
-    sure = np.exp((n * np.log(np.where(chance > 0, chance, 1.0))).sum(axis=-1))
-    out = np.where(count > most * (1 + 1e-9), 0.0, sure)
-    inner = np.flatnonzero(count < most * (1 - 1e-9))
-    if not inner.size:
-        return np.asarray(out)
-    n, k = n[inner], count[inner]
-    z = np.clip(logit(chance[inner]), -700.0, 700.0)
-    low, high = np.zeros(len(k)), np.full(len(k), _STEEPEST)
-    t = np.zeros(len(k))
-    for _ in range(_STEPS):
-        tilted = expit(z + t[:, None])
-        mean = np.einsum("ij,ij->i", n, tilted)
-        slope = np.einsum("ij,ij,ij->i", n, tilted, 1 - tilted)
-        short = mean < k
-        low, high = np.where(short, t, low), np.where(short, high, t)
-        step = np.divide(k - mean, slope, out=np.full(len(k), np.inf), where=slope > 0)
-        t, before = t + step, t
-        t = np.where((t > low) & (t < high), t, (low + high) / 2)
-        if (np.abs(t - before) <= 1e-9 * (1 + t)).all():
-            break
-    tilted = expit(z + t[:, None])
-    slope = np.einsum("ij,ij,ij->i", n, tilted, 1 - tilted)
-    # log(1 - p + p e^t) from log odds, which hold where a probability rounds to 1.
-    cumulant = (n * (np.logaddexp(0.0, z + t[:, None]) - np.logaddexp(0.0, z))).sum(axis=-1)
-    w = np.sqrt(2 * np.maximum(t * k - cumulant, 1e-300))
-    u = -np.expm1(-t) * np.sqrt(slope)
-    density = np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi)
-    tail = ndtr(-w) + density * (1 / np.maximum(u, 1e-300) - 1 / w)
-    out[inner] = np.clip(tail, 0.0, 1.0)
-    return np.asarray(out)

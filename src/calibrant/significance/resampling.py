@@ -18,7 +18,7 @@ from ..estimators import CellEstimator, Estimator, KernelCalibrationError, Resid
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine_draws, root
 from ..measure.intervals import sums_paths
-from ..measure.question import Question
+from ..measure.question import Question, reader_of_sums
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
 from .null import DrawnLabels, GroupSigns, Null, rounding_of, share_at_least
@@ -32,12 +32,7 @@ _CALIBRATED = np.zeros(1)
 
 def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> TestResult:
     """Outcomes are drawn in their cells, whatever the number of rows."""
-    reader = as_estimator(estimator, _OF_SUMS)
-    if not isinstance(reader, CellEstimator):
-        raise TypeError(
-            f"estimator must be one that reads sums, such as Binned(...) or Density(...); {reader!r} needs the rows: "
-            "use calibration_test(y_true, y_prob)"
-        )
+    reader = reader_of_sums(estimator, _OF_SUMS)
     question = sums.question(norm)
     if reader == _OF_SUMS and norm == 1:
         problems = list(sums.problems.values())

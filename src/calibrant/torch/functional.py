@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
-from ..data.checks import check_choice, check_int, check_norm, check_number, check_positive
+from ..data.checks import check_choice, check_int, check_number, check_positive
 from ..estimators import DirichletKernel
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import LEAST
@@ -271,7 +271,7 @@ def soft_binned_ece(
     ----------
     Karandikar et al. (2021), *Soft calibration objectives for neural networks*.
     """
-    p = _finite_norm(norm)
+    p = check_number("norm", norm, least=1)
     check_int("n_bins", n_bins, 1)
     check_positive("temperature", temperature)
     logits, target, _ = _valid_rows(logits, target, ignore_index)
@@ -348,13 +348,6 @@ def _nothing(logits: Tensor) -> Tensor:
     return log_probabilities(logits)[0].sum() * 0.0
 
 
-def _finite_norm(norm: float) -> float:
-    p = check_norm(norm)
-    if p == float("inf"):
-        raise ValueError("norm must be finite here; got inf")
-    return p
-
-
 def check_dirichlet(
     bandwidth: float | str,
     norm: float,
@@ -368,7 +361,7 @@ def check_dirichlet(
         raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")
     check_choice("notion", notion, NOTIONS)
     DirichletKernel(bandwidth, orientation, debias, residual)._check_norm(norm)
-    return _finite_norm(norm)
+    return check_number("norm", norm, least=1)
 
 
 def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..calibrators import Calibrator, TemperatureScaling, VectorScaling
-from ..data.checks import check_int, check_positive
+from ..data.checks import check_int, check_positive, check_type
 
 
 class Scaler(nn.Module, ABC):
@@ -179,8 +179,7 @@ def _rows(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         )
     if target.is_floating_point() or target.dtype == torch.bool:
         raise TypeError(f"target must hold class indices; got {target.dtype}")
-    if weight is not None and not isinstance(weight, Tensor):
-        raise TypeError(f"weight must be a Tensor; got {type(weight).__name__}")
+    check_type("weight", weight, (Tensor, type(None)), "a Tensor or None")
     if weight is not None and weight.shape != target.shape:
         raise ValueError(f"weight must have the shape of target, {tuple(target.shape)}; got {tuple(weight.shape)}")
     flat = logits.detach().movedim(1, -1).reshape(-1, k)

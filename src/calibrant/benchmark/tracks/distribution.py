@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from ...data.checks import check_choice, check_number
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray
 from .score_mixtures import ScoreLaw
@@ -75,12 +76,8 @@ class TrackDistribution(ABC):
 
     def check(self, notion: str, norm: float) -> None:
         """Raise ValueError for a notion or a norm without a truth."""
-        if notion not in self.notions:
-            raise ValueError(
-                f"notion of {self.name!r} must be one of {', '.join(map(repr, self.notions))}; got {notion!r}"
-            )
-        if not (np.isfinite(norm) and norm >= 1):
-            raise ValueError(f"norm must be a finite number of at least 1; got {norm!r}")
+        check_choice(f"notion of {self.name!r}", notion, self.notions)
+        check_number("norm", norm, least=1)
 
     def __str__(self) -> str:
         return f"{self.track}/{self.name}"

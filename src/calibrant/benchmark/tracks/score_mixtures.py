@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import betainc, betaln, expit, log_expit, logit, ndtr
 
-from ...data.checks import check_positive
+from ...data.checks import check_number, check_positive
 from ...data.types import FloatArray
 
 #: Largest |logit| that is drawn: its score and its complement are normal float64 numbers.
@@ -126,9 +126,7 @@ class Atom:
 
     def __post_init__(self) -> None:
         for name in ("score", "mass", "frequency"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise ValueError(f"{name} of an Atom must be in [0, 1]; got {value!r}")
+            check_number(f"{name} of an Atom", getattr(self, name), least=0, most=1)
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,7 @@ class ScoreLaw:
             raise ValueError(f"weights must be at least 0 and sum to 1; got {self.weights!r}")
         if self.atom_mass > 1:
             raise ValueError(f"atoms must hold a mass of at most 1; got {self.atom_mass!r}")
-        if not 0 <= self.low < 1:
-            raise ValueError(f"low must be in [0, 1); got {self.low!r}")
+        check_number("low", self.low, least=0, below=1)
 
     @property
     def atom_mass(self) -> float:

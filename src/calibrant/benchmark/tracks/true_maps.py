@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit
 
-from ...data.checks import check_positive
+from ...data.checks import check_number, check_positive
 from ...data.types import FloatArray
 
 
@@ -77,8 +77,7 @@ class Wavy(TrueMap):
     waves: float = 3.0
 
     def __post_init__(self) -> None:
-        if not abs(self.amplitude) <= 0.25:
-            raise ValueError(f"amplitude must be in [-0.25, 0.25], or the map leaves [0, 1]; got {self.amplitude!r}")
+        check_number("amplitude", self.amplitude, least=-0.25, most=0.25)  # beyond them the map leaves [0, 1]
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``s + amplitude · 4 s (1 - s) · sin(waves · π s)``."""

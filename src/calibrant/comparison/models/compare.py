@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from ...data.checks import check_choice, check_level, check_random_state, check_resamples
+from ...data.checks import check_choice, check_level, check_list, check_random_state, check_resamples, check_type
 from ...data.convert import models_of_frame
 from ...data.predictions import Predictions
 from ...data.public_function import InputOptions, public_function
@@ -21,7 +21,7 @@ from ...exceptions import CalibrantWarning
 from ...measure.question import resolve_estimator
 from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion
-from ...significance.result import few_groups, holm, least_pvalue
+from ...significance.result import few_groups, holm
 from .measures import Measured, Measures
 from .parts import has_parts
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better
@@ -173,7 +173,7 @@ def compare_models(
     chosen, reader = _checked_notion(notion, estimator, models[0])
     rules = _checked_rules(scores, models[0])
     found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
-    complaints, least = _complaints(units), float(least_pvalue(units.copies.size)) if units.grouped else 0.0
+    complaints = _complaints(units)
     for text in complaints:
         warnings.warn(text, CalibrantWarning, stacklevel=2)
     pairs = [
@@ -186,9 +186,7 @@ def compare_models(
         models=tuple(
             ComparedModel(name, {m: float(v.values[i]) for m, v in found.items()}) for i, name in enumerate(names)
         ),
-        differences=tuple(
-            d for m, v in found.items() for d in _differences(m, v, names, pairs, checked, adjust, least)
-        ),
+        differences=tuple(d for m, v in found.items() for d in _differences(m, v, names, pairs, checked, adjust)),
         level=checked,
         adjust=adjust,
         reference=reference,
@@ -288,12 +286,9 @@ def _checked_notion(notion: str | Notion, estimator: str | Estimator, p: Predict
 
 def _checked_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     """Scoring rules by name."""
-    if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
-        raise TypeError(f"scores must be a sequence, such as ('brier', 'log-loss'); got {scores!r}")
-    scores = list(scores)
+    scores = check_list("scores", scores, "a sequence, such as ('brier', 'log-loss')")
     for score in scores:
-        if not isinstance(score, (str, ScoringRule)):
-            raise TypeError(f"scores must be names or scoring rules; got {score!r}")
+        check_type("scores", score, (str, ScoringRule), "names or scoring rules")
     rules = {s if isinstance(s, str) else repr(s): as_rule(s, half=p.n_classes == 2) for s in scores}
     for name, rule in rules.items():
         if rule.binary and p.n_classes > 2:
@@ -341,9 +336,8 @@ def _differences(
     pairs: Sequence[tuple[int, int]],
     level: float,
     adjust: str,
-    least: float,
 ) -> list[Difference]:
-    """Differences of one measure, with p-values adjusted for the pairs; none is below ``least``."""
+    """Differences of one measure, with p-values adjusted for the pairs."""
     from scipy.special import stdtr, stdtrit
 
     t = float(stdtrit(found.df, (1 + level) / 2))
@@ -365,7 +359,7 @@ def _differences(
                 corrected=float(middle) if np.isfinite(value) else float("nan"),
                 se=(below + above) / 2,
                 interval=Interval(float(middle - t * below), float(middle + t * above)),
-                pvalue=float(np.maximum(2 * stdtr(found.df, -far), least)),
+                pvalue=float(np.maximum(2 * stdtr(found.df, -far), found.least)),
             )
         )
     adjusted = adjusted_pvalues(np.array([d.pvalue for d in out]), adjust)

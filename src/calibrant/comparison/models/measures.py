@@ -17,6 +17,7 @@ from ...measure.estimation import estimate
 from ...measure.reliability import reliability_curve
 from ...measure.scoring_rules import ScoringRule, score_rows
 from ...notions import Notion
+from ...significance.result import least_pvalue
 from .parts import N_DRAWS, ScoreParts, overfits
 from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
@@ -40,12 +41,15 @@ class Measured:
         i.
     df : float
         Degrees of freedom of that.
+    least : float
+        Below which no p-value is, for so few groups of rows.
     """
 
     values: FloatArray
     centres: FloatArray
     se: FloatArray
     df: float
+    least: float
 
 
 def standard_errors(*covariances: FloatArray) -> FloatArray:
@@ -63,8 +67,10 @@ class Measures:
     units: IndependentUnits
 
     @cached_property
-    def _df(self) -> float:
-        return max(self.units.size - 1, 1.0)
+    def _rests_on(self) -> tuple[float, float]:
+        """Degrees of freedom, and the least p-value."""
+        units = self.units
+        return max(units.size - 1, 1.0), float(least_pvalue(units.copies.size)) if units.grouped else 0.0
 
     def mean(self, losses: Sequence[FloatArray]) -> Measured:
         """Weighted means of what each model has in each row; models share the rows, so their noise cancels."""
@@ -75,7 +81,7 @@ class Measures:
         for i, loss in enumerate(losses):
             if finite[i]:
                 influence[i] = units.sums(loss - values[i]) / units.total
-        return Measured(values, values, standard_errors(units.covariance(influence)), self._df)
+        return Measured(values, values, standard_errors(units.covariance(influence)), *self._rests_on)
 
     def accuracy(self) -> Measured:
         """Share of rows whose most probable class was right."""
@@ -114,7 +120,7 @@ class Measures:
         shared = np.where(ends[:, :1] > 0, np.minimum(shared, 0.0), -1.0)
         se = np.sqrt(below[:, None] ** 2 + above**2 - 2 * shared * np.outer(below, above))
         values = np.array([_error_of(p, notion, estimator) for p in self.models])
-        return Measured(values, centres, se, self._df)
+        return Measured(values, centres, se, *self._rests_on)
 
     def _noise(self, p: Predictions, notion: Notion) -> FloatArray:
         """What the noise of each row adds to a model's error, (n,): its residual, by the sign of the gap at its score.
@@ -141,7 +147,9 @@ class Measures:
             squares = [DEFAULT._square(problem) for problem in reduction]
             values.append(combine(squares, reduction.shares, 1, reduction.average))
         centres = np.array([s.value for s in found])
-        return Measured(np.array(values), centres, standard_errors(*squares_covariance(found, self.units)), self._df)
+        return Measured(
+            np.array(values), centres, standard_errors(*squares_covariance(found, self.units)), *self._rests_on
+        )
 
     def parts(
         self, rules: Mapping[str, ScoringRule], n_resamples: int, rng: np.random.Generator
@@ -161,7 +169,7 @@ class Measures:
                     # The mean of draws has noise of its own.
                     covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS + np.outer(doubt[i], doubt[i])
                     centres = exact[i, j] - bias[i].mean(axis=-1)
-                    out[f"{name}_{part}"] = Measured(exact[i, j], centres, standard_errors(covariance), self._df)
+                    out[f"{name}_{part}"] = Measured(exact[i, j], centres, standard_errors(covariance), *self._rests_on)
         return out
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...data.types import AnyArray, FloatArray
+from ...data.types import FloatArray
 from ...significance.belt import fit_polynomial
 from ...significance.logit_polynomial import LogitSums
-from ...significance.null import GroupSigns, share_at_least
+from ...significance.null import DrawnOutcomes, GroupSigns, Null
 from ...significance.result import TestResult
 from ...sums.logistic_fit import expit, logits_of
 from .cells import SubgroupCells, binomials
@@ -21,8 +20,8 @@ _TILE = 1 << 14
 #: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
-#: Numbers drawn at most, and at a time.
-_MOST_DRAWN, _TOGETHER = 40_000_000, 1 << 21
+#: Numbers drawn at most.
+_MOST_DRAWN = 40_000_000
 _CLIP = 1e-6
 _DEGREE = 4
 #: Share of the largest variance of a direction below which it has none.
@@ -210,30 +209,23 @@ def heterogeneity(
         pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
     else:
         columns, chance = pooled.at(cells.scores)
-        residuals, how, pvalue_of = _drawn(cells, chance, rng)
-        starts = cells.starts[:-1]
-        draws = [test.statistic(np.add.reduceat(r, starts, axis=1), r @ columns) for r in residuals]
-        pvalue = pvalue_of(np.concatenate(draws), statistic)
+        starts, signs = cells.starts[:-1], _signs(cells, chance)
+        null: Null = signs or DrawnOutcomes(chance, *binomials(cells.weights, cells.times, integral=cells.integral))
+        of_rows = cells.weights * (cells.outcomes - chance)
+
+        def of_residuals(sets: FloatArray) -> FloatArray:
+            residuals = sets if signs is None else sets[:, signs.group] * of_rows
+            return test.statistic(np.add.reduceat(residuals, starts, axis=1), residuals @ columns)
+
+        pvalue = null.pvalue(null.draws(of_residuals, _DRAWS, rng, chance.size), statistic)
+        how = null.described(_DRAWS)
     name = f"score test of subgroup intercepts, {how}"
     n_groups = None if cells.groups is None else int(cells.groups.max(initial=-1)) + 1
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
 
 
-def _drawn(
-    cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator
-) -> tuple[Iterator[FloatArray], str, Callable[[FloatArray, float], float]]:
-    """Weighted residuals (r, E) of outcomes drawn with their chances, or with signs of groups drawn; which; p-value."""
-    if cells.groups is not None:
-        left = cells.outcomes - chance
-        signs = GroupSigns.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
-        of_rows = cells.weights * left
-        drawn_signs = signs.sets(_DRAWS, rng, chance.size)
-        return (one[:, signs.group] * of_rows for one in drawn_signs), signs.described(_DRAWS), signs.pvalue
-    trials, unit = binomials(cells.weights, cells.times, integral=cells.integral)
-    together = max(1, _TOGETHER // chance.size)
-    shapes = ((min(together, _DRAWS - first), chance.size) for first in range(0, _DRAWS, together))
-    if (trials > 1).any():
-        drawn: Iterator[AnyArray] = (rng.binomial(trials, chance, size=shape) for shape in shapes)
-    else:
-        drawn = (rng.random(shape) < chance for shape in shapes)
-    return ((d - trials * chance) * unit for d in drawn), f"{_DRAWS} draws", share_at_least
+def _signs(cells: SubgroupCells, chance: FloatArray) -> GroupSigns | None:
+    """Signs of the groups of rows that hang together; None of independent rows."""
+    if cells.groups is None:
+        return None
+    return GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)

@@ -11,6 +11,7 @@ from ...data.types import AnyArray, FloatArray, IntArray
 from ...significance.cumulative_sums import range_survival, strays
 from ...significance.null import LISTED, listed_signs, scale_of
 from ...significance.result import least_pvalue
+from ...significance.saddlepoint import upper_tails
 from ...sums.logistic_fit import expit
 from .cells import CellTable, SubgroupCells, binomials
 
@@ -344,30 +345,9 @@ def range_tail(table: CellTable, observed: FloatArray) -> FloatArray:
     variables*; Feller (1951), *The asymptotic distribution of the range of sums of independent random variables*.
     """
     trials, unit = binomials(table.weights, table.times, integral=table.integral)
-    sides = (_sum_tail(chances, trials, unit, observed) for chances in (table.scores, 1 - table.scores))
+    each = trials * unit
+    sides = (
+        upper_tails(trials, chances, observed + (each * chances).sum(axis=-1), unit)
+        for chances in (table.scores, 1 - table.scores)
+    )
     return np.asarray(np.minimum(4 * sum(sides), 1.0))
-
-
-def _sum_tail(chances: FloatArray, trials: IntArray, unit: FloatArray, x: FloatArray) -> FloatArray:
-    """``P(Σ unit (outcomes - mean) ≥ x)``, (R,), for x above 0."""
-    from scipy.special import ndtr
-
-    scale = np.maximum(unit.max(axis=-1), np.finfo(float).tiny)
-    u, x = unit / scale[:, None], x / scale
-    logits = _logits(chances)
-
-    def excess(a: FloatArray) -> FloatArray:
-        """Mean of the sum tilted by t = exp(a / 4), less x."""
-        t = np.exp(a / 4)[:, None]
-        return np.asarray((trials * u * (expit(logits + u * t) - chances)).sum(axis=-1) - x)
-
-    t = np.exp(_zeros(excess, np.full(len(x), _FAR), -1) / 4)[:, None]
-    tilted = expit(logits + u * t)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.logaddexp(np.log1p(-chances), np.log(chances) + u * t) - u * t * chances
-        cumulant = (trials * each).sum(axis=-1)
-        t = t[:, 0]
-        log_bound = np.minimum(cumulant - t * x, 0.0)
-        r, s = np.sqrt(-2 * log_bound), t * np.sqrt((trials * u**2 * tilted * (1 - tilted)).sum(axis=-1))
-        found = ndtr(-r) + np.exp(log_bound) / np.sqrt(2 * np.pi) * (1 / s - 1 / r)
-    return np.asarray(np.where(np.isfinite(found), np.clip(found, 0, np.exp(log_bound)), np.exp(log_bound)))
