@@ -391,7 +391,7 @@ class AutoCalibrator(Calibrator):
         groups : array-like of shape (n,), optional
             Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
         """
-        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels, groups)
+        sample = read_sample(self, scores, y, sample_weight, groups)
         with working("AutoCalibrator.fit"):
             return self._fit_checked(sample)
 
