@@ -140,6 +140,6 @@ def test_display():
     assert max(drawn["base rate"].get_ydata()) == pytest.approx(2 * y.mean() * (1 - y.mean()))  # the whole triangle
     assert len(display.ax_.lines) == 5
     assert len(curve.plot(recalibrated=False).ax_.lines) == 2
-    with pytest.raises(TypeError, match=r"BrierCurveDisplay draws what brier_curve\(\) gives; got MurphyCurve"):
+    with pytest.raises(TypeError, match=r"BrierCurveDisplay draws the result of brier_curve\(\); got MurphyCurve"):
         cal.plot.BrierCurveDisplay.from_result(cal.scores.murphy_curve(y, p))
     plt.close("all")

@@ -59,13 +59,13 @@ def test_green_needs_every_class_within_the_tolerance():
 
 
 def test_footers_are_true_of_the_tables_above_them():
-    """A class whose interval starts above 0 is no contradiction where its p is no evidence: the footer says why."""
+    """A class whose interval starts above 0 is no contradiction where its p is not significant: the footer says why."""
     y, p, _ = one_class_off(seed=3)
     r = cal.report(y, p)
     fine = [row for row in r.per_class if not row.significant and row.interval.low > 0]
     assert fine
     text = " ".join(str(r).split())
-    assert "without that adjustment: one can start above 0 where p is no evidence" in text
+    assert "without that adjustment: one can start above 0 where p is not significant" in text
     assert "Intervals of the calibration error are 95 %" in text
     assert "they start at 0 unless the test of all rows rejects" in text
     assert all(e.interval.low == 0 for e in r.estimates.values()) == (r.evidence.test.pvalue > 0.04)

@@ -93,7 +93,7 @@ def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
     p = rng.random(3000)
     found = cal.compare_calibrators(rng.random(3000) < p, p)
     assert found.chosen == "identity"
-    assert found.verdict.startswith("Leave the probabilities alone")
+    assert found.verdict.startswith("Leave the probabilities unchanged")
     assert found.shown != "identity"
     assert min((row for row in found.rows if row.name != "identity"), key=lambda r: r.difference).name == found.shown
 
@@ -195,7 +195,7 @@ def test_verdict_says_what_is_left_and_what_it_would_cost():
     assert "(goal=)" in words
     assert words in found.to_dict()["verdict"]
     only = cal.compare_calibrators(y, p, candidates={"identity": Identity(), "temperature": TemperatureScaling()})
-    assert "No other is better calibrated beyond doubt" in only.verdict
+    assert "No other calibrator is significantly better calibrated" in only.verdict
 
 
 def test_gains_have_a_noise_and_few_rows_are_said():

@@ -360,7 +360,7 @@ def test_labels_as_objects_and_as_floats():
     objects = np.array([0.0, 1, 1.0, 0], dtype=object)
     assert as_predictions(objects, P).codes.tolist() == [0, 1, 1, 0]
     assert as_predictions([1.0, 2.0, 2.0], P3, labels=[1.0, 2.0, 3.0]).classes == (1, 2, 3)
-    refused(ValueError, "row 1 is 1e+30, which a float does not hold exactly", [0.0, 1e30, 1.0, 0.0])
+    refused(ValueError, "row 1 is 1e+30, which a float cannot represent exactly", [0.0, 1e30, 1.0, 0.0])
     assert as_predictions(np.array([b"b", b"a", b"c"], dtype=object), P3).classes == (b"a", b"b", b"c")
     refused(ValueError, "row 1 is 0.5", np.array([0, 0.5, 1, 0], dtype=object))
 

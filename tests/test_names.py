@@ -146,7 +146,7 @@ def test_names_wherever_a_value_is():
 
 
 def test_displays_name_what_they_draw():
-    with pytest.raises(TypeError, match="drawn of a ReliabilityCurve, an Estimate or a Report; got TestResult"):
+    with pytest.raises(TypeError, match="needs a ReliabilityCurve, an Estimate or a Report; got TestResult"):
         cal.ReliabilityDisplay.from_result(cal.significance.cox_test(Y, P))
-    with pytest.raises(TypeError, match=r"MurphyDisplay draws what murphy_curve\(\) gives; got ReliabilityCurve"):
+    with pytest.raises(TypeError, match=r"MurphyDisplay draws the result of murphy_curve\(\); got ReliabilityCurve"):
         cal.plot.MurphyDisplay.from_result(cal.reliability_curve(Y, P))

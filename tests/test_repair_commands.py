@@ -211,7 +211,7 @@ def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys
     pl.DataFrame({"y_true": rng.random(2000) < p, "y_prob": p}).write_parquet(source)
     code, out, err = run(capsys, "fix", source, "--save", model, "--calibrator", "isotonic")
     assert code == 0
-    assert "Leave the probabilities alone" in out
+    assert "Leave the probabilities unchanged" in out
     assert "isotonic was saved as requested; cross-validation chose identity" in err
     assert type(load_calibrator(model)).__name__ == "IsotonicCalibrator"
 

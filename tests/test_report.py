@@ -76,7 +76,7 @@ def test_classes_are_worst_first(digits_report):
 
 def test_infinite_log_loss_is_reported_not_hidden(digits_report):
     assert np.isinf(digits_report.log_loss)
-    assert "probability of 0 was given" in str(digits_report)
+    assert "observed class had probability 0" in str(digits_report)
     assert digits_report.to_dict()["log_loss"] is None
 
 
@@ -231,16 +231,16 @@ def test_rows_that_make_the_log_loss_infinite_are_named():
     y, p = [1, 0, 1, 1, 0, 1], [0.0, 0.2, 0.7, 0.0, 1.0, 0.0]
     found = cal.report(y, p)
     assert found.zero_probability_rows == (0, 3, 4, 5)
-    assert "the observed class was given 0 in rows 0, 3, 4 and 1 more (numbered from 0)" in str(found)
-    assert "given 0 in rows 0, 3, 4 and 1 more" in found.to_html()
+    assert "observed class had probability 0 in rows 0, 3, 4 and 1 more (numbered from 0)" in str(found)
+    assert "had probability 0 in rows 0, 3, 4 and 1 more" in found.to_html()
     weighted = cal.report(y, p, sample_weight=[0, 1, 1, 0, 0, 1])
     assert weighted.zero_probability_rows == (5,)
-    assert "given 0 in row 5 (numbered from 0)" in str(weighted)
+    assert "had probability 0 in row 5 (numbered from 0)" in str(weighted)
     three = cal.report([0, 1, 2], [[0.5, 0.5, 0], [0, 1, 0], [1, 0, 0]])
     assert three.zero_probability_rows == (2,)
     streamed = cal.Accumulator().update(y, p).report()
     assert streamed.zero_probability_rows == ()
-    assert "a probability of 0 was given to the observed class" in str(streamed)
+    assert "observed class had probability 0" in str(streamed)
 
 
 def test_numbers_have_the_digits_that_their_interval_allows():

@@ -406,7 +406,7 @@ def test_scores_see_overconfidence_and_what_cannot_be():
     never = cal.calibration_test([0, 1, 1], [0.2, 0.0, 0.7], estimator="log-loss", n_resamples=9, random_state=0)
     assert never.statistic == np.inf
     assert never.pvalue == 0.1
-    with pytest.raises(ValueError, match="nothing to show"):
+    with pytest.raises(ValueError, match="nothing to compare"):
         never.plot()
 
 

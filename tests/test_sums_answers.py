@@ -168,7 +168,7 @@ def test_binary_calibrators_are_fitted_to_rows_moved_within_a_cell(row):
     y = (rng.random(600) < p**1.5).astype(int)
     sums = in_pieces(y, p)
     if not of_cells(row):
-        with pytest.raises(TypeError, match=f"{type(row.calibrator).__name__}.* parts the rows into folds or halves"):
+        with pytest.raises(TypeError, match=f"{type(row.calibrator).__name__}.* splits the rows into folds or halves"):
             sums.fit(row.calibrator)
         return
     given_to = clone(row.calibrator)
@@ -255,11 +255,11 @@ def test_one_class_of_many():
 
 REFUSED = [
     (c.TemperatureScaling(), TypeError, r"TemperatureScaling\(\) of 4 classes needs the rows"),
-    ("dirichlet", TypeError, r"DirichletCalibration.* needs the rows, .* OneVsRest"),
+    ("dirichlet", TypeError, r"DirichletCalibration.* needs the rows: .* OneVsRest"),
     (c.PlattScaling(), ValueError, r"PlattScaling\(\) is for two classes.*OneVsRest\(PlattScaling\(\)\)"),
-    (c.OneVsRest(c.CurveCalibrator()), TypeError, "parts the rows"),
-    (c.AutoCalibrator(), TypeError, "AutoCalibrator.* parts the rows"),
-    (c.Composed([c.TemperatureScaling(), c.OneVsRest(c.CurveCalibrator())]), TypeError, "parts the rows"),
+    (c.OneVsRest(c.CurveCalibrator()), TypeError, "splits the rows"),
+    (c.AutoCalibrator(), TypeError, "AutoCalibrator.* splits the rows"),
+    (c.Composed([c.TemperatureScaling(), c.OneVsRest(c.CurveCalibrator())]), TypeError, "splits the rows"),
     (c.OneVsRest(c.PlattScaling(), input="logit"), ValueError, "must take probabilities.*'logit'"),
     ("nonsense", ValueError, "name of a calibrator must be one of"),
     (3, TypeError, "calibrator must be a calibrator"),

@@ -63,7 +63,7 @@ def reliability_curve(
     """Observed frequency at every score, as :func:`calibrant.reliability_curve`: one curve, or one of each class.
 
     Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of rows
-    moved within a cell; simultaneous bands take the rows of a cell as tied, and allow for where in it a score is. Of a
+    moved within a cell; simultaneous bands take the rows of a cell as tied, and allow for where in it a score is. For a
     notion with a problem per class, isotonic curves and simultaneous bands of smooth ones need the rows. Cost as there,
     without the pass over the rows.
     """
@@ -135,7 +135,7 @@ def fit(self: Accumulator, calibrator: str | Calibrator) -> Calibrator:
     ----------
     calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
         Of two classes, or of one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a
-        cell, which weigh as much as they did. Of more classes: ``OneVsRest`` of one (which a name
+        cell, which weigh as much as they did. With more classes: ``OneVsRest`` of one (which a name
         stands for), fitted class by class to scores on the grid, 1/4096 apart.
 
     Returns

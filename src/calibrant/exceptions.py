@@ -1,4 +1,4 @@
-"""Warnings of this package: each class names what a user can settle; all derive from `CalibrantWarning`."""
+"""Warnings of this package: each class names a cause that a user can settle; all derive from `CalibrantWarning`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LabelWarning(CalibrantWarning):
 
 
 class ScoreWarning(CalibrantWarning):
-    """Scores can be read, but are probably not probabilities; the message says what they look like."""
+    """Scores can be read, but are probably not probabilities; the message names their likely kind."""
 
 
 class UndefinedErrorWarning(CalibrantWarning):
@@ -34,7 +34,7 @@ class UndefinedErrorWarning(CalibrantWarning):
 
 
 class BandwidthWarning(CalibrantWarning):
-    """A bandwidth rule could not be applied as asked; the message says what was used instead."""
+    """A bandwidth rule could not be applied as asked; the message names the rule used instead."""
 
 
 class DependenceWarning(CalibrantWarning):

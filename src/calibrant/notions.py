@@ -158,7 +158,7 @@ class Notion(ABC):
         return replace(reduction, design=tuple(found[:, 0].tolist()), effects=found)
 
     def reducer(self, predictions: Predictions) -> Callable[[IntArray], Reduction]:
-        """What turns codes of labels into problems, for the same scores: these are found once."""
+        """A function from codes of labels to problems, for the same scores, which are found once."""
         p, targets = predictions, tuple(self.targets(predictions))
         if self.vector:
             (only,) = targets
@@ -175,7 +175,7 @@ class Notion(ABC):
 def _problems(
     p: Predictions, targets: tuple[Target, ...], average: str, dependent: bool
 ) -> Callable[[IntArray], Problem]:
-    """What turns codes of labels into the problems of all targets: rows of one after those of another."""
+    """A function from codes of labels to the problems of all targets: rows of one after those of another."""
 
     def outcomes(target: Target, codes: IntArray) -> AnyArray:
         if target.rows is None and isinstance(target.wanted, int) and codes is p.codes:
@@ -356,7 +356,7 @@ _BY_NAME["class-wise"] = Classwise()
 
 
 def notion_named(notion: str | Notion) -> str | Notion:
-    """The notion of a name; ``"auto"``, which predictions decide, stays what it is."""
+    """The notion of a name; ``"auto"``, which predictions decide, stays unchanged."""
     if isinstance(notion, Notion) or (isinstance(notion, str) and notion == "auto"):
         return notion
     name, colon, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")

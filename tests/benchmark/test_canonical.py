@@ -188,7 +188,7 @@ def test_another_configuration_is_refused(small):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: CanonicalEntry(cal.Binned(15)), ValueError, "must serve the canonical notion"),
+        (lambda: CanonicalEntry(cal.Binned(15)), ValueError, "must support the canonical notion"),
         (lambda: CanonicalEntry(cal.estimators.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
         (lambda: CanonicalEntry(cal.estimators.SimplexBinned(2), factor=2.0), ValueError, "factor"),
         (lambda: run_canonical("x", estimators={}), TypeError, "not empty"),

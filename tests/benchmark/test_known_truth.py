@@ -226,7 +226,7 @@ def test_the_experiment_is_the_paper_s():
         ({"mode": "wrong"}, "mode must be one of 'corrected', 'as-published'"),
         ({"seed": -1}, "seed must be an int >= 0"),
         ({"models": ("tree",)}, "models must be some of"),
-        ({"classes": (1,)}, "classes must be >= 2"),
+        ({"classes": (1,)}, "classes must be numbers >= 2"),
         ({"sets": 0}, "sets must be an int >= 1"),
         ({"sizes": (30, 30)}, "sizes must be different numbers"),
         ({"train_size": 60}, "train_size must be at least ten times"),

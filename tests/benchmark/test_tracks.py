@@ -277,7 +277,7 @@ def test_integral_splits_at_zeros_that_lie_on_nodes():
         (lambda: ScoreLaw((Beta(1, 1),), low=1.0), "low must be a number >= 0 and below 1; got 1.0"),
         (lambda: Wavy(0.3), "amplitude must be a number >= -0.25 and <= 0.25; got 0.3"),
         (lambda: Spline((0.0, 1.0), (0.0, 1.0)), "knots must be three or more"),
-        (lambda: Spline((0.0, 1.0, 2.0), (0.0, 1.0)), r"coefficients must be one a knot \(3\); got 2"),
+        (lambda: Spline((0.0, 1.0, 2.0), (0.0, 1.0)), r"coefficients must have one value per knot \(3\); got 2"),
         (lambda: distributions("paper"), "track must be one of 'beta'"),
         (lambda: distributions("beta")[1].truth("canonical"), "notion of 'uniform-overconfident' must be one of"),
         (lambda: distributions("beta")[1].truth("confidence", np.inf), "norm must be a finite number >= 1; got inf"),

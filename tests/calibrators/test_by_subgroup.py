@@ -213,7 +213,7 @@ def test_without_groups_it_is_the_common_map():
     [
         (c.SubgroupCalibrator(3), None, TypeError, "calibrator must be None or a calibrator"),
         (c.SubgroupCalibrator(by=True), None, TypeError, "by must be the name or the number of a column"),
-        (c.SubgroupCalibrator(), [1, 2, 3], ValueError, "by must hold the subgroup of each of 50 rows"),
+        (c.SubgroupCalibrator(), [1, 2, 3], ValueError, r"by must have one value per row \(50\)"),
         (
             c.SubgroupCalibrator(),
             np.array([[1], *[{}] * 49], dtype=object),

@@ -112,12 +112,12 @@ def saved(**changes):
         (saved(name="Calibrator"), "name must be one of"),
         (saved(parameters=3), "'parameters' must be a mapping"),
         (saved(parameters__colour="red"), "no parameter 'colour'"),
-        (saved(fitted={}), "an attribute"),
-        (saved(fitted__colour_=1), "no 'colour_'"),
+        (saved(fitted={}), "needs the attribute"),
+        (saved(fitted__colour_=1), "no attribute 'colour_'"),
         (saved(fitted__coef_={"python": "print()"}), "coef_ is damaged"),
         (saved(fitted__coef_="steep"), "coef_ must be a number"),
         (saved(fitted__coef_={"float": "nan"}), "coef_ must be finite.*; got nan"),
-        (saved(fitted__classes_={"array": [0, 1, 2], "dtype": "int64"}), "n_features_in_ must be that of 3 classes"),
+        (saved(fitted__classes_={"array": [0, 1, 2], "dtype": "int64"}), "n_features_in_ must match 3 classes"),
         (saved(fitted__classes_={"array": [0, "one"], "dtype": "int64"}), "classes_ is damaged"),
         (saved(fitted__classes_={"array": [[0, 1], [1]], "dtype": "int64"}), "classes_ is damaged"),
         (saved(fitted__n_features_in_=-3), "n_features_in_ must be finite, and at least 1; got -3"),
@@ -153,7 +153,7 @@ def test_of_a_calibrated_model_the_calibrator(settings, margins, tmp_path):
     if margins:
         one, inside, response = RidgeClassifier(), c.PlattScaling(), "decision_function"
     model = c.CalibratedModel(one, inside, **settings).fit(X, names)
-    with pytest.warns(cal.exceptions.CalibrantWarning, match=f"only the calibrator.*{type(one).__name__}.*joblib"):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match=f"the calibrator only.*{type(one).__name__}.*joblib"):
         path = c.save_calibrator(model, tmp_path / "one.json")
     loaded = c.load_calibrator(path)
     scores = [getattr(classifier, response)(X) for classifier, _ in model.pairs_]

@@ -206,7 +206,7 @@ def test_few_groups_warn():
     w = np.where(group == 0, 1e4, 1.0)
     _, *_, group = two(in_group=5)
     w = np.where(group == 0, 1e4, 1.0)
-    with pytest.warns(cal.exceptions.CalibrantWarning, match=r"60 groups, as good as 1\.0 equal ones, are few"):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match=r"60 groups, worth 1\.0 equal ones, are few"):
         cal.compare_models(y, {"a": a, "b": b}, groups=group, sample_weight=w, **FAST)
 
 

@@ -369,7 +369,10 @@ def test_auto_calibrator_shows_what_it_chose():
     assert auto._summary() in shown["text/html"]
     assert shown["text/html"].count("<tr class=on>") == 1
     assert "<polyline" in shown["text/html"]
-    for rule, words in (("best", "log-loss is the least"), ("one-standard-error", "the cross-validated log-loss")):
+    for rule, words in (
+        ("best", "its cross-validated log-loss is the lowest"),
+        ("one-standard-error", "cross-validated log-loss"),
+    ):
         one = AutoCalibrator(rule=rule).fit(p, rng.random(300) < p)
         assert words in one._repr_mimebundle_()["text/html"]
     assert "text/html" in AutoCalibrator()._repr_mimebundle_()

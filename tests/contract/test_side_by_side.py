@@ -81,7 +81,7 @@ def test_confidences_are_read_on_their_domain():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scores": [[0.1, 0.2], [0.3]]}, "scores must have one length a sample"),
+        ({"scores": [[0.1, 0.2], [0.3]]}, r"scores must have shape \(R, n\); got samples of unequal length"),
         ({"scores": [0.1, 0.2]}, r"scores must be 2-D"),
         ({"outcomes": [[0, 2], [1, 0]]}, "outcomes must be 0 or 1"),
         ({"outcomes": [[0, 1]]}, r"outcomes must have the shape of scores, \(2, 2\)"),
@@ -100,5 +100,5 @@ def test_bad_samples_are_named(change, message):
 
 
 def test_canonical_estimators_do_not_read_single_scores():
-    with pytest.raises(TypeError, match="estimator must be one of single scores"):
+    with pytest.raises(TypeError, match="estimator must be one that reads single scores"):
         read_samples(cal.estimators.SimplexBinned(), [[0.1]], [[0]])

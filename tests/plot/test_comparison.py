@@ -125,5 +125,5 @@ def test_critical_difference_diagram(k, n):
 
 def test_a_critical_difference_beyond_the_axis_is_said():
     display = cal.plot.CriticalDifferenceDisplay.from_scores([[1, 2], [2, 1]])
-    assert any("more than the axis holds" in t.get_text() for t in display.ax_.texts)
+    assert any("longer than the axis" in t.get_text() for t in display.ax_.texts)
     inside(display.figure_)

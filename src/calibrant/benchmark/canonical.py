@@ -40,7 +40,7 @@ SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 #: Sizes of the distributions that are not the paper's, and the largest that the trials read.
 OTHER_SIZES = (200, 1000, 3000)
 TRIAL_SIZES = (200, 1000, 3000, 5000)
-#: Rows that all sets of a size have together, as far as that leaves 6 sets; and where the default is read by itself.
+#: Total rows of the sets of a size, with 6 sets at least; and the same where only the default is evaluated.
 ROWS, MANY_ROWS = 48_000, 400_000
 #: Vectors of a truth, and how many at a time.
 _DRAWS, _BLOCK = 1 << 21, 1 << 18
@@ -58,7 +58,7 @@ class CanonicalEntry:
     estimator : Estimator, or None
         None: what ``estimator="auto"`` takes.
     measures : tuple of {"l1", "squared"}
-        What it estimates.
+        Quantities that it estimates.
     factor : float, default 1
         Multiplies the bandwidth of the rule "auto".
     """
@@ -69,15 +69,19 @@ class CanonicalEntry:
 
     def __post_init__(self) -> None:
         if self.estimator is not None and "vector" not in getattr(self.estimator, "_serves", ()):
-            raise ValueError(f"estimators must serve the canonical notion, as DirichletKernel; got {self.estimator!r}")
+            raise ValueError(
+                f"estimators must support the canonical notion, such as DirichletKernel(); got {self.estimator!r}"
+            )
         check_some("measures", self.measures, MEASURES)
         by_rule = isinstance(self.estimator, DirichletKernel) and self.estimator.bandwidth == "auto"
         if self.factor != 1 and not (by_rule and self.factor > 0):
-            raise ValueError(f"factor, a number above 0, is for the bandwidth 'auto'; got {self.factor!r}")
+            raise ValueError(
+                f"factor must be a number above 0, and 1 unless the bandwidth is 'auto'; got {self.factor!r}"
+            )
 
     @property
     def definition(self) -> str:
-        """What the entry is, in words that change whenever it does."""
+        """Description of the entry, which changes whenever the entry does."""
         named = f"auto: {default(1)!r}, {default(2)!r}" if self.estimator is None else repr(self.estimator)
         return f"{named}, {'+'.join(self.measures)}" + (f", bandwidth × {self.factor:g}" if self.factor != 1 else "")
 
@@ -127,7 +131,7 @@ def as_entries(estimators: Mapping[str, Estimator | CanonicalEntry]) -> Entries:
 def read(entry: CanonicalEntry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
     """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry estimates it, signed where it is debiased.
 
-    ``searched`` keeps what was found in searches for this problem's bandwidths: they do not depend on what is read.
+    ``searched`` keeps bandwidths found for this problem: they do not depend on the quantity that is estimated.
     """
     norm = _NORMS[measure]
     estimator = entry.estimator
@@ -148,7 +152,7 @@ def _bandwidth(
         squares = norm == 2 and estimator.debias in ("square", "cross")
         return entry.factor * auto(problem.effective_size, problem.probs.shape[1], squares=squares)
     sample = Simplex.of(problem, estimator.eps)
-    # Likelihoods are of probability vectors alone: what is smoothed does not matter to them.
+    # Likelihoods depend on the probability vectors only, not on the smoothed values.
     key = (estimator.bandwidth, estimator.orientation, estimator.bandwidth == "cv" and estimator.residual)
     if key not in searched:
         searched[key] = estimator._h(sample, norm)
@@ -225,7 +229,7 @@ def others() -> tuple[VectorDistribution, ...]:
 
 @dataclass(frozen=True)
 class CanonicalConfig:
-    """What a run is; two runs with equal ones draw the same evaluation sets.
+    """Configuration of a run; two runs with equal ones draw the same evaluation sets.
 
     Parameters
     ----------
@@ -253,7 +257,7 @@ class CanonicalConfig:
 
     @property
     def items(self) -> tuple[CanonicalItem, ...]:
-        """Units of work, the longest first: they take nearly all of the time, and should not be waited for alone."""
+        """Units of work, the longest first: they take nearly all of the time, and should not end the run alone."""
         of_paper = [CanonicalItem(d, size) for d in PUBLISHED for size in self.sizes]
         rest = [CanonicalItem(d, size) for d in others() for size in self.other_sizes]
         return tuple(sorted(of_paper + rest, key=lambda item: -item.size))
@@ -315,7 +319,7 @@ def run_canonical(
     Returns
     -------
     polars.DataFrame
-        One row a cell (distribution, size, estimator, measure): ``measure`` is ``"l1"``, ``E ‖gap‖₁``, or
+        One row per cell (distribution, size, estimator, measure): ``measure`` is ``"l1"``, ``E ‖gap‖₁``, or
         ``"squared"``, ``E ‖gap‖₂²``; ``truth``, ``truth_se``, ``calibrated``; ``sets``, ``mean``, ``sd``, ``bias``,
         ``rmse``, ``abs_p95``, ``abs_median``, ``rel_p95``, ``rel_median`` (NaN where calibrated) and ``nan_share`` of
         the estimates; ``definition``; ``seconds`` a set (a bandwidth's search is charged to the first that needs it).
@@ -340,7 +344,7 @@ def run_canonical(
 def run_default(
     out: str | os.PathLike[str], *, seed: int = 0, n_jobs: int | None = None, progress: bool = False
 ) -> pl.DataFrame:
-    """The default by itself, on the paper's distributions at 2000 rows and more, and on more sets than the others."""
+    """Only the default, on the paper's distributions at 2000 rows and more, and on more sets than the others."""
     return run_canonical(
         out,
         sizes=(2000, 5000, 10_000, 20_000),
@@ -375,7 +379,7 @@ def evaluation_set(item: CanonicalItem, number: int, seed: int) -> VectorProblem
 def estimates(
     item: CanonicalItem, config: CanonicalConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """What entries give for every set of an item, and seconds a set, by (name, measure)."""
+    """Values of entries for every set of an item, and seconds per set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
     values = {key: np.empty(count) for key in keys}

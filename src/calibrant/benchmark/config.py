@@ -1,4 +1,4 @@
-"""What one run of the experiment is: its mixtures, models, sizes and seeds. Two runs with equal ones are equal."""
+"""Configuration of a run: its mixtures, models, sizes and seeds. Runs with equal ones are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES = ("corrected", "as-published")
 MODELS = ("logistic", "bayes", "svc", "forest")
 #: Changes whenever the files of a run, or the numbers drawn for it, change their meaning.
 FORMAT = 1
-# What a seed is for: the third word after the mixture's own three.
+# Purposes of seeds: the third word after the mixture's own three.
 _MIXTURE, _TRAINING, _MODEL, _POOL = range(4)
 
 
@@ -101,8 +101,7 @@ class Config:
         check_some("models", self.models, MODELS)
         if min(self.classes, default=0) < 2 or min(self.dimensions, default=0) < 1:
             raise ValueError(
-                f"classes must be >= 2 and dimensions >= 1, at least one each; got {self.classes!r}, "
-                f"{self.dimensions!r}"
+                f"classes must be numbers >= 2 and dimensions numbers >= 1; got {self.classes!r}, {self.dimensions!r}"
             )
         for field in ("mixtures", "trainings", "sets"):
             check_int(field, getattr(self, field), 1)

@@ -98,7 +98,7 @@ def repeats(size: int, repetitions: int, weights: float) -> int:
 
 
 def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
-    """What every estimator gives, by (name, measure); all kernels from one look around the rows."""
+    """Value of every estimator, by (name, measure); all kernels from one search around the rows."""
     sample = Simplex.of(problem, KERNELS["plug-in"].eps)
     outcome = sample.one_hot()
     near = around(sample, outcome, BANDWIDTH, "data", outcome)
@@ -116,9 +116,9 @@ def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
 
 @cache
 def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
-    """What estimators read of infinitely many rows: their blur of the true map over a Sobol sequence of vectors.
+    """Limits of estimators for infinitely many rows: their blur of the true map over a Sobol sequence of vectors.
 
-    Debiases take away what n rows add, so all kernels share a limit, but ``"cross"``: of its squares
+    Debiases remove the bias of n rows, so all kernels share a limit, but ``"cross"``: of its squares
     ``E 2 d·(μ - f) - |d|²``, and of signs ``E sign(d)·(μ - f)``, with the blurred gap d and the map μ.
     """
     probs = spread_out(distribution, bits)
@@ -211,7 +211,7 @@ def _described(values: FloatArray, limit: float, truth: float) -> dict[str, floa
 def rate(sizes: AnyArray, errors: FloatArray, se: FloatArray) -> tuple[float, float]:
     """Power a of ``errors ≈ c · n^a``, by weighted least squares of the errors themselves, and its standard error.
 
-    Errors may have any sign, so that means that are 0 but for noise count as what they are; NaN for fewer than three.
+    Errors may have any sign, so that means that are 0 but for noise count as such; NaN for fewer than three.
     """
     from scipy.optimize import curve_fit
 

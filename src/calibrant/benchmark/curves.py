@@ -1,4 +1,4 @@
-"""What is compared: the paper's 15 curves, and ours."""
+"""Compared estimators: the paper's 15 curves, and ours."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Entry:
     norm : {1, 2}, default 1
         Which error it estimates; it is compared with the truth of this norm.
     shared_bandwidth : bool, default False
-        Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. Of
+        Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. With
         :class:`Density` only.
     """
 
@@ -60,7 +60,7 @@ class Entry:
 
     @property
     def definition(self) -> str:
-        """What the entry is, in words that change whenever it does."""
+        """Description of the entry, which changes whenever the entry does."""
         shared = ", shared bandwidth" if self.shared_bandwidth else ""
         return f"{self.estimator!r}, norm {self.norm:g}{shared}"
 

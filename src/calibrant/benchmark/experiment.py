@@ -1,4 +1,4 @@
-"""`Experiment`: what is read by whom, and the one runner that stores, resumes, spreads and puts together.
+"""`Experiment`: items and their estimators, and the one runner that stores, resumes, spreads and joins.
 
 `Store` is the folder of a run: configuration, kept predictions and pieces of results. Each file appears whole or not.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("calibrant.benchmark")
 
-#: What one worker does for one item; returns nothing, everything is in files.
+#: Work on one item; returns nothing, results are in files.
 Task = Callable[[Any], None]
 
 
@@ -46,7 +46,7 @@ def need_polars() -> None:
 class Store:
     """Files of one run of one configuration.
 
-    ``config.json``, ``estimators.json`` (what each name stands for), ``pieces/<item>.<estimators>.parquet`` and, at the
+    ``config.json``, ``estimators.json`` (the meaning of each name), ``pieces/<item>.<estimators>.parquet`` and, at the
     end, ``results.parquet``; of a run of the mixtures also ``predictions/<distribution>.npz``, where they are kept.
     """
 
@@ -102,7 +102,7 @@ class Store:
             )
 
     def definitions(self) -> dict[str, str]:
-        """What each estimator name of this run stands for."""
+        """Meaning of each estimator name of this run."""
         path = self.folder / "estimators.json"
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
@@ -203,7 +203,7 @@ class Store:
         write_json(path, content, indent=2, sort_keys=True)
 
     def tidy(self) -> None:
-        """Remove what killed processes left half-written."""
+        """Remove files that killed processes left half-written."""
         for rest in self.folder.rglob(".*.tmp"):
             rest.unlink(missing_ok=True)
 
@@ -225,9 +225,9 @@ class Experiment:
     title : str
         For progress.
     config : dict
-        What the folder of a run must agree with, as JSON holds it.
+        Configuration that the folder must agree with, as JSON.
     estimators : mapping of Item to a mapping of str to str
-        Items in the order of work, and the estimators that read them: what each name stands for.
+        Items in the order of work, and the estimators that read them, with the meaning of each name.
     read : callable
         ``read(item, names)`` gives the rows of the named estimators on an item, as a frame. It runs in other processes.
     keys : tuple of str
@@ -244,7 +244,7 @@ class Experiment:
     cells: int | None = None
 
     def run(self, folder: str | os.PathLike[str], n_jobs: int | None, *, progress: bool) -> pl.DataFrame:
-        """Read what is not in the folder yet, and put all together; a run that was stopped goes on from its pieces."""
+        """Read the items missing from the folder, and join all; a run that was stopped goes on from its pieces."""
         need_polars()
         jobs = check_jobs(n_jobs)
         store = Store.open(folder, self.config)
@@ -259,7 +259,7 @@ class Experiment:
 
 
 def definitions_of(entries: Mapping[str, Any]) -> dict[str, str]:
-    """What each name of some entries stands for."""
+    """Meaning of the names of some entries."""
     return {name: entry.definition for name, entry in entries.items()}
 
 

@@ -19,7 +19,7 @@ Predict = Callable[[FloatArray], FloatArray]
 MODES_A_CLASS = 4
 #: Fewest points of each class in a training set: the support vector machine is calibrated in five folds.
 FEWEST = 5
-# Rows whose posterior is computed at a time: C · modes · D numbers a row stay in the cache.
+# Rows whose posterior is computed at a time: C · modes · D numbers per row stay in the cache.
 _TILE = 1 << 10
 
 
@@ -134,7 +134,7 @@ def train(model: str, X: FloatArray, y: IntArray, random_state: int) -> Predict:
         "forest": lambda: RandomForestClassifier(random_state=random_state, n_jobs=1),
     }
     with warnings.catch_warnings():
-        # The library's defaults are what is measured, 100 iterations of logistic regression included.
+        # The library's defaults are measured, 100 iterations of logistic regression included.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = build[model]().fit(X, y)
     return cast(Predict, fitted.predict_proba)

@@ -1,10 +1,10 @@
-r"""Stage 1: the hold-out pool of one score distribution, kept as evaluation rows and as sums that hold its truths.
+r"""Stage 1: the hold-out pool of one score distribution, kept as evaluation rows and as sums that give its true errors.
 
 A score is the model's probability rounded to float32: that rounding is part of the definition of the score, for the
 truths as for the evaluation sets.
 
 A truth is a calibration error from the sums of a pool. The mean gap of bin b is known up to noise: a pool of 2·10⁶ rows
-leaves about a thousand rows a bin, and among rows with one score the posterior η may range from 0 to 1. The plain
+leaves about a thousand rows per bin, and among rows with one score the posterior η may range from 0 to 1. The plain
 plug-in ``Σ_b |Σ (η - s)| / n`` therefore has a noise floor of its own, hardly below that of labels for a weak model
 (its truth may read a half too high). Three truths are kept:
 
@@ -81,7 +81,7 @@ class TruthBins:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What later stages need of a distribution's pool.
+    """Parts of a distribution's pool that later stages need.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def truth_of(bins: TruthBins, notion: str, norm: float) -> BinnedTruth:
     """Truth of one notion and norm; classes combine as ``(mean of p-th powers)^(1/p)``."""
     n_classes = bins.sums.shape[1] - 1
     if not bins.sums[:, :, :, 0].sum(axis=(1, 2)).all():
-        raise ValueError("a truth needs rows in both halves of the pool")
+        raise ValueError("the true error needs rows in both halves of the pool")
     problems = [n_classes] if notion == "confidence" else range(n_classes)
     powers = np.array([_powers(bins.sums[:, k], norm) for k in problems]).mean(axis=0)
     values = np.maximum(powers, 0.0) ** (1 / norm)
@@ -159,7 +159,7 @@ def _powers(halves: FloatArray, norm: float) -> tuple[float, float, float]:
         held = rows > 0
         plain, labels = ((sums[held] ** 2 / rows[held]).sum() / n for sums in (gap, by_label))
         return float(pairs.sum() / n), float(plain), float(labels)
-    raise ValueError(f"norm must be 1 or 2 where a truth is needed; got {norm!r}")
+    raise ValueError(f"norm must be 1 or 2 where the true error is needed; got {norm!r}")
 
 
 def signs_of(sums: AnyArray) -> FloatArray:

@@ -75,7 +75,7 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
 
 
 def samples(scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float]) -> Problem:
-    """Samples (R, n) side by side: what one estimator makes of their rows serves the others."""
+    """Samples (R, n) side by side: sums of one estimator serve the others."""
     return Problem.samples(scores, outcomes, domain=domain, eps=float(np.finfo(scores.dtype).eps))
 
 
@@ -137,7 +137,7 @@ def read_samples(
     """
     estimator = as_estimator(estimator, EmpiricalBayes()) if isinstance(estimator, str) else estimator
     if not isinstance(estimator, Estimator) or "scalar" not in estimator._serves:
-        raise TypeError(f"estimator must be one of single scores, such as Binned(15); got {estimator!r}")
+        raise TypeError(f"estimator must be one that reads single scores, such as Binned(15); got {estimator!r}")
     s, o = _table("scores", scores), _table("outcomes", outcomes)
     eps = float(np.finfo(s.dtype if s.dtype.kind == "f" else np.float64).eps)
     if s.dtype not in (np.float32, np.float64):
@@ -175,7 +175,7 @@ def _table(name: str, values: Any) -> AnyArray:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} must have one length a sample: (R, n); got samples of unequal length") from error
+        raise ValueError(f"{name} must have shape (R, n); got samples of unequal length") from error
     if array.ndim != 2:
         raise ValueError(f"{name} must be 2-D, R samples of n rows; got shape {array.shape}")
     if array.dtype.kind not in "fiub":
@@ -204,7 +204,7 @@ def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
 
 
 def statistics(estimates: FloatArray, truth: float, label_truth: float) -> dict[str, float]:
-    """What is kept of the estimates of one cell; NaN where no estimate, or no positive truth, gives a number."""
+    """Summary of the estimates of one cell; NaN without estimates, or without a positive true error."""
     known = estimates[~np.isnan(estimates)]
     nan = float("nan")
     out = {"nan_share": 1 - known.size / estimates.size}

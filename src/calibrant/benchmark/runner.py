@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: What identifies a distribution, and the mixture it comes from.
+#: Columns that identify a distribution, and its mixture.
 DISTRIBUTION = ("mode", "seed", "classes", "dimensions", "mixture", "training", "model")
 MIXTURE = ("seed", "classes", "dimensions", "mixture")
 #: Columns of the results, in order, and by which they are sorted.
@@ -31,7 +31,7 @@ KEYS = (*DISTRIBUTION, "notion", "size", "estimator")
 COLUMNS = (*KEYS, "norm", "truth", "posterior_truth", "label_truth", *STATISTICS, "nan_share", "seconds")
 _TEXT = frozenset({"mode", "model", "notion", "estimator"})
 _WHOLE = frozenset({"seed", "classes", "dimensions", "mixture", "training", "size"})
-#: What a summary is made of.
+#: Columns of a summary.
 MEASURES = ("rel_p95", "rel_median", "abs_p95", "abs_median", "bias", "rmse")
 _RESAMPLES = 200
 
@@ -72,7 +72,7 @@ def run(
         there is not read again.
     keep_predictions : bool, default False
         Keep the predictions (about 20 MB a distribution), so that estimators added later need not predict again.
-        Without it nothing is predicted into a file, and those of an earlier call are used and left alone.
+        Without it nothing is predicted into a file, and those of an earlier call are used and stay unchanged.
     progress : bool, default True
         A progress bar with the remaining time, on standard error.
     config : Config, optional
@@ -85,7 +85,7 @@ def run(
         :mod:`calibrant.benchmark.pool` for the three), ``mean`` and ``sd`` of the estimates, ``bias``, ``rmse``, the
         95th percentile and the median over sets of the absolute error (``abs_p95``, ``abs_median``) and of the
         relative one (``rel_p95``, ``rel_median``), the 95th percentiles against the truth by labels (``label_…``), the
-        share of estimates that are NaN, and seconds an estimate (what estimators share is charged to the first that
+        share of estimates that are NaN, and seconds per estimate (shared work is charged to the first that
         needs it). All but the seconds is the same, bit for bit, whatever the number of processes and stops.
 
     Raises

@@ -27,7 +27,7 @@ POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
 ESTIMATORS = ("plug-in", "as printed", "square")
 #: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for the kernel's limit.
 _BLOCK, _LIMIT_BITS = 400_000, 20
-#: Without this part of the weights on others than the nearest there is no unbiased square.
+#: An unbiased square needs this share of the weights on neighbours other than the nearest.
 _LEAST = 1e-6
 
 
@@ -114,7 +114,7 @@ def _read(repetitions: int, bandwidth: float, seed: int, item: CanonicalItem, na
 
 
 def simulate(size: int, repetitions: int, seed: int, bandwidth: float = BANDWIDTH) -> FloatArray:
-    """What the estimators say in every repetition, (repetitions, 3)."""
+    """Estimates of every repetition, (repetitions, 3)."""
     distribution = published(len(POINT))
     most = max(1, _BLOCK // size)
     out = np.empty((repetitions, len(ESTIMATORS)))

@@ -1,4 +1,4 @@
-"""Reads the tracks with every estimator: paired evaluation sets, one row a cell, resumable, any number of workers."""
+"""Reads the tracks with every estimator: paired evaluation sets, one row per cell, resumable, any number of workers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEYS = ("track", "distribution", "notion", "size", "estimator")
 
 @dataclass(frozen=True)
 class TrackConfig:
-    """What a run of tracks is; two runs with equal ones draw the same evaluation sets.
+    """Configuration of a run of tracks; two runs with equal ones draw the same evaluation sets.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def run_tracks(
     Returns
     -------
     polars.DataFrame
-        One row a cell (track, distribution, notion, size, estimator), with the columns of the mixtures' results where
+        One row per cell (track, distribution, notion, size, estimator), with the columns of the mixtures' results where
         there is such a thing here:
 
         - ``n_classes``, ``norm``, ``sets``, ``definition`` (the estimator as Python writes it), ``seconds`` a set,
@@ -170,8 +170,8 @@ def collect(folder: str | os.PathLike[str]) -> pl.DataFrame:
 def summarize(results: pl.DataFrame) -> pl.DataFrame:
     """Medians over distributions by track, notion, size and estimator, with false alarms where calibrated.
 
-    ``distributions`` and ``calibrated`` count the two kinds. Of the miscalibrated: medians of ``rel_p95``,
-    ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. Of the calibrated: mean ``false_alarm`` (estimate),
+    ``distributions`` and ``calibrated`` count the two kinds. For the miscalibrated: medians of ``rel_p95``,
+    ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. For the calibrated: mean ``false_alarm`` (estimate),
     median ``false_alarm_p95``, and mean shares ``alarm_0.01`` and ``alarm_0.02``. ``seconds`` is a mean.
     """
     import polars as pl
@@ -227,7 +227,7 @@ def estimates(
 
 
 def _alarms(values: FloatArray) -> dict[str, float]:
-    """95th percentile of estimates, and the shares above each level; NaN where there is no estimate."""
+    """95th percentile of estimates, and the shares above each level; NaN without estimates."""
     known = values[~np.isnan(values)]
     some = known.size > 0
     shares = {f"alarm_{level:g}": float((known > level).mean()) if some else float("nan") for level in ALARMS}
@@ -260,7 +260,7 @@ def _read(config: TrackConfig, entries: Entries, item: TrackItem, names: list[st
                     "truth": truth.value,
                     "truth_se": truth.standard_error,
                     "calibrated": truth.value == 0,
-                    # No truth here is made of labels.
+                    # True errors here do not come from labels.
                     **{key: value for key, value in measured.items() if not key.startswith("label_")},
                     **_alarms(values),
                     "seconds": seconds / len(values),

@@ -1,4 +1,4 @@
-"""`Calibrator`: what all calibrators have in common; a scikit-learn classifier whose features are scores."""
+"""`Calibrator`: base class of all calibrators; a scikit-learn classifier whose features are scores."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .newton import Solution
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
 Method = TypeVar("Method", bound=Callable[..., Any])
-#: Fitted calibrators with scores, and with what else they want of features.
+#: Fitted calibrators with scores and further features.
 FittedWithScores: TypeAlias = "Sequence[tuple[Any, Scores, Mapping[str, Any]]]"
-#: Scores of two classes from probabilities, by what scores are, where a map can be drawn over them.
+#: Scores of two classes from probabilities, by the kind of scores, where a map can be drawn over them.
 _DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1 - EPS))}
 
 
@@ -42,7 +42,7 @@ def parameter(default: Any, check: Callable[[str, Any], Any]) -> Any:
 
 
 def checked_by(check: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """What a field of a required parameter says of its check."""
+    """Metadata of a required parameter: its check."""
     return {"check": check}
 
 
@@ -66,12 +66,12 @@ class Fitted(Field):
             raise ValueError(f"{name} must be a fitted calibrator{' of two classes' if self.binary else ''}")
         wanted = 2 if self.binary else sizes["K"]
         if len(value.classes_) != wanted:
-            raise ValueError(f"{name} must be of {wanted} classes; it is of {len(value.classes_)}")
+            raise ValueError(f"{name} must have {wanted} classes; it has {len(value.classes_)}")
 
 
 @dataclass(frozen=True)
 class Later(Field):
-    """What earlier versions did not save: None stands for it."""
+    """An attribute that earlier versions did not save: None stands for it."""
 
     of: Field
 
@@ -81,7 +81,7 @@ class Later(Field):
             self.of.check(name, value, sizes)
 
 
-#: Of a fit by steps.
+#: Attributes of a fit by steps.
 STEPS = {"gradient_norm_": Number(0), "n_iter_": Number(0, whole=True)}
 PROBABILITIES = (0.0, 1.0)
 
@@ -91,8 +91,8 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     """Base class of calibrators: maps a classifier's scores to probabilities.
 
     Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
-    Their parameters are fields of a dataclass, each with its check (:func:`parameter`); what several must be together
-    ``_check_parameters`` adds.
+    Their parameters are fields of a dataclass, each with its check (:func:`parameter`); ``_check_parameters`` adds
+    conditions on several.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     [True, True]
     """
 
-    # Scores are what X is elsewhere: no metadata that a pipeline could route.
+    # Scores take the place of X: a pipeline must not route them as metadata.
     __metadata_request__fit: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict_proba: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
@@ -131,7 +131,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     _: KW_ONLY
     input: str = "probability"
     labels: Any = None
-    #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
+    #: Fitted attributes beside those of every calibrator, with their types: a saved one must have them.
     _state: ClassVar[Mapping[str, Field]] = {}
     #: Whether pictures of the map show its ``predict_interval``.
     _draws_interval: ClassVar[bool] = False
@@ -244,7 +244,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return found.x
 
     def _from_features(self, X: Any) -> dict[str, Any]:
-        """What ``fit`` and ``predict_proba`` want of a model's features beside its scores: mostly nothing."""
+        """Features of a model that ``fit`` and ``predict_proba`` need beside its scores: mostly none."""
         return {}
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
@@ -264,7 +264,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return np.asarray([f"probability_{label}" for label in self.classes_], dtype=object)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: once fitted its map and what it found, before that scikit-learn's diagram."""
+        """HTML for notebooks: once fitted the map and the parameters found, before that scikit-learn's diagram."""
         bundle = dict(super()._repr_mimebundle_(**options))
         if "text/html" in bundle and hasattr(self, "classes_"):
             diagram = notebook.folded("parameters", bundle["text/html"])
@@ -304,7 +304,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         check_parameters(self)
 
     def _check_state(self) -> None:
-        """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
+        """Raise ValueError unless all fitted attributes are valid and consistent."""
         held, sizes = dict(vars(self)), dict[str, int]()
         _check_common(held, sizes)
         for name, meaning in self._state.items():
@@ -312,7 +312,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         self._check_fitted()
 
     def _check_fitted(self) -> None:
-        """Judge what fits together beyond sizes."""
+        """Check consistency beyond sizes."""
 
     @abstractmethod
     def _fit(self, sample: CalibrationSample) -> None:
@@ -386,7 +386,7 @@ def average(members: FittedWithScores, weights: FloatArray) -> FloatArray:
 
 
 def calibrator_of(calibrator: Any, n_classes: int) -> Any:
-    """A calibrator for so many classes, where a name stands for one; any other value as it is."""
+    """The calibrator that a name stands for, for ``n_classes`` classes; any other value unchanged."""
     return rooms_below.calibrator(calibrator, n_classes) if isinstance(calibrator, str) else calibrator
 
 
@@ -442,7 +442,7 @@ def check_shrinkage(name: str, value: Any) -> None:
 
 
 def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: bool = False) -> None:
-    """Judge a calibrator that another one is made of."""
+    """Judge a calibrator that is part of another."""
     wanted = "a binary calibrator such as PlattScaling()" if binary else "a calibrator such as TemperatureScaling()"
     if not (optional and value is None):
         wanted = f"{'None or ' * optional}{wanted}, or the name of one"
@@ -463,17 +463,17 @@ def _check_common(fitted: dict[str, Any], sizes: Sizes) -> None:
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not classes.size:
         raise ValueError("classes_ must be an array of labels")
     if len(set(classes.tolist())) != classes.size:
-        raise ValueError("classes_ must be different labels")
+        raise ValueError("classes_ must be distinct labels")
     k = sizes["K"] = classes.size
     columns = fitted["n_features_in_"]
     Number(1, whole=True).check("n_features_in_", columns, sizes)
     if columns not in ((1, k) if k <= 2 else (k,)):
-        raise ValueError(f"n_features_in_ must be that of {k} classes; got {columns}")
+        raise ValueError(f"n_features_in_ must match {k} classes; got {columns}")
     order = fitted["order_"]
     if order is not None:
         Numbers(("K",), 0, k - 1).check("order_", order, sizes)
         if order.dtype.kind != "i" or sorted(order.tolist()) != list(range(k)):
-            raise ValueError(f"order_ must hold each of 0 … {k - 1} once")
+            raise ValueError(f"order_ must contain each of 0 … {k - 1} once")
     names = fitted.get("feature_names_in_")
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (columns,)):
         raise ValueError(f"feature_names_in_ must be {columns} name(s)")

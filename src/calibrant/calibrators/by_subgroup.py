@@ -181,7 +181,7 @@ class SubgroupCalibrator(Calibrator):
             return self._of_subgroups(scores, self._places(_names_of(by, scores.n_rows)))
         if len(self.subgroups_) > 1:
             warnings.warn(
-                f"{WITHOUT_SUBGROUPS} but got none: rows have the common map; pass by=",
+                f"{WITHOUT_SUBGROUPS} but got none: the common map is used; pass by=",
                 CalibrantWarning,
                 stacklevel=3,
             )
@@ -244,12 +244,12 @@ def _logits(q: FloatArray) -> FloatArray:
 
 
 def _names_of(by: Any, n: int) -> AnyArray:
-    """Subgroups as text, one a row."""
+    """Subgroup of each row, as text."""
     values, _ = to_array(by, "by")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):
-        raise ValueError(f"by must hold the subgroup of each of {n} rows; got shape {values.shape}")
+        raise ValueError(f"by must have one value per row ({n}); got shape {values.shape}")
     if values.dtype.kind == "O":
         listed = values.tolist()
         try:
@@ -278,7 +278,7 @@ class SubgroupRows:
     z : ndarray of shape (n, K)
         Common logits.
     u : ndarray of shape (n, K)
-        The same, about their mean: what slopes multiply.
+        The same, centred: slopes multiply them.
     targets : ndarray of shape (n, K)
     weights : ndarray of shape (n,)
     start : ndarray of shape (G,)
@@ -337,7 +337,7 @@ def contrasts(k: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What subgroups deviate by.
+    """Deviations of subgroups.
 
     Attributes
     ----------
@@ -361,7 +361,7 @@ def fit_effects(rows: SubgroupRows) -> Effects:
     """Posterior modes of effects under the standard deviations of the largest approximate restricted likelihood.
 
     The likelihood of each subgroup is taken as normal about its present mode, standard deviations are chosen on a grid,
-    modes are found anew, and so on until the choice stays. Cost some thirty passes of O(n K²), and grids of O(G K³).
+    modes are found again, and so on until the choice stays. Cost some thirty passes of O(n K²), and grids of O(G K³).
     """
     k, n_subgroups = rows.z.shape[1], len(rows.start)
     x: FloatArray = np.zeros((1 + n_subgroups) * k)
@@ -402,9 +402,9 @@ def _spread_of(sds: FloatArray, k: int) -> FloatArray:
 
 
 def _marginal(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of normal likelihoods with the effects integrated out: precisions W (G, K, K), ``W · estimate``, log|I + tHt|."""
+    """From normal likelihoods, effects integrated out: precisions W (G, K, K), ``W · estimate``, log|I + tHt|."""
     inner = curvature * t**2
-    # Beside enormous weights the identity would be lost, and with it what makes the matrix regular.
+    # Beside enormous weights the identity would be lost, and the matrix would become singular.
     inner += np.eye(len(t)) * (1 + _ROUNDING * np.abs(inner).max(axis=(1, 2), keepdims=True))
     both = np.linalg.solve(inner, np.concatenate([curvature, pull[..., None]], axis=2))
     return both[..., :-1], both[..., -1], np.linalg.slogdet(inner)[1]

@@ -39,10 +39,10 @@ MOST = 10_000
 _POWER, _OF_BRIER = 0.1, 2.0
 #: Calibrators of smaller weight are left out.
 _LEAST = 0.01
-#: Log weights before any row, of two classes: what two parameters did for real models of another half.
+#: Prior log weights for two classes: the gain of two parameters for real models of another half.
 _LIKELIER = {"ensemble-temperature": 2.0}
-#: How many squared standard errors, relative to the squared gain, are taken from what is not left alone: of the score
-#: that is the goal, and of the other, which is not to suffer; and so many times more where one row makes the gain.
+#: Squared standard errors, relative to the squared gain, that are taken from the weight of changes: of the score
+#: that is the goal, and of the other, which is not to suffer; and the factor more where one row makes the gain.
 _OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
 #: A gain that is none: the fourth power of more is a number.
 _NOTHING = 1e-60
@@ -58,7 +58,7 @@ class Choosing:
     random_state: Any
 
     def loss_of(self, p: FloatArray, sample: CalibrationSample) -> float:
-        """What the goal says of probabilities (n, K) of a sample's rows."""
+        """Loss by the goal of probabilities (n, K) of a sample's rows."""
         if self.goal == "calibration":
             return error_of(p, sample).value
         scale = score_scale(self.goal, sample.n_classes)
@@ -67,7 +67,7 @@ class Choosing:
     def among(
         self, tried: Mapping[str, Calibrator], sample: CalibrationSample
     ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
-        """Name of the choice, what is to be fitted to all rows, and the table."""
+        """Name of the choice, the calibrator to fit to all rows, and the table."""
         some = self._some(sample)
         folds = folds_of(some.codes, self.cv, self.random_state, some.groups)
         held: dict[str, FloatArray] = {}
@@ -82,7 +82,7 @@ class Choosing:
     def across(
         self, tried: Mapping[str, Calibrator], samples: Sequence[CalibrationSample]
     ) -> tuple[str, list[Calibrator], list[dict[str, Any]]]:
-        """Name of the choice, what is fitted to each sample, and the table.
+        """Name of the choice, a calibrator fitted to each sample, and the table.
 
         Each candidate is fitted once to each sample, and judged by the rows of the next one: evidence of all rows, by
         fits of the size that is used.
@@ -104,7 +104,7 @@ class Choosing:
         return _heaviest(weights), fitted, table
 
     def _some(self, sample: CalibrationSample, parts: int = 1) -> CalibrationSample:
-        """The rows that weights are learnt from, where there are so many such samples."""
+        """The rows that weights are learnt from, of one of ``parts`` samples."""
         n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
         if self.rule != AVERAGE or n <= most:
             return sample
@@ -117,7 +117,7 @@ class Choosing:
         sample: CalibrationSample,
         seconds: Mapping[str, float],
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Weights of the candidates that have any, and the table, by probabilities of rows held out."""
+        """Weights of the candidates that have any, and the table, by probabilities of held-out rows."""
         identity = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
         by_error = self.goal == "calibration"
         found = {
@@ -137,12 +137,12 @@ class Choosing:
         return weights, table
 
 
-#: What decides, in words.
+#: Criteria in words.
 SCORE_WORDS = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
 
 
 def choice_words(chosen: str, weights: Mapping[str, float | None]) -> str:
-    """What was made of the candidates: the one that was chosen, or an average of several."""
+    """The choice in words: one candidate, or an average of several."""
     held = {name: weight for name, weight in weights.items() if weight}
     if len(held) < 2:
         return chosen
@@ -151,7 +151,7 @@ def choice_words(chosen: str, weights: Mapping[str, float | None]) -> str:
 
 
 def choice_sentence(chosen: str, table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
-    """What to use, and why: said of a selection, an :class:`AutoCalibrator` and a comparison alike.
+    """Advice with its reason, the same for a selection, an :class:`AutoCalibrator` and a comparison.
 
     Rows of the table have ``name``, ``difference`` and ``se``, and a ``weight`` by the rule that averages.
     """
@@ -163,14 +163,14 @@ def choice_sentence(chosen: str, table: Sequence[Mapping[str, Any]], goal: str, 
     if words != chosen:
         return f"Use {words}: weights follow the log-loss and the Brier score of held-out rows."
     if rule == AVERAGE and goal != "calibration":
-        why = "no gain on held-out rows is beyond its noise" if alone else "it has all the weight of an average"
+        why = "no gain on held-out rows exceeds its sampling noise" if alone else "the average gives it all the weight"
     elif row["difference"] <= 0:
-        why = f"the cross-validated {score} is the least"
+        why = f"its cross-validated {score} is the lowest"
     elif goal == "calibration":
-        why = f"the cross-validated log-loss is the best of those whose {score} is about the least {above}"
+        why = f"its cross-validated log-loss is the best among those whose {score} is close to the lowest {above}"
     else:
-        why = f"the simplest whose cross-validated {score} is within one standard error of the least {above}"
-    return f"Leave the probabilities alone: {why}." if alone else f"Use {chosen}: {why}."
+        why = f"it is the simplest whose cross-validated {score} is within one standard error of the lowest {above}"
+    return f"Leave the probabilities unchanged: {why}." if alone else f"Use {chosen}: {why}."
 
 
 def _heaviest(weights: Mapping[str, float]) -> str:
@@ -185,7 +185,7 @@ def earned_weights(
     identity: str | None,
     goal: str,
 ) -> dict[str, float]:
-    r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and what these are worth.
+    r"""Weights of calibrators by the probabilities (n, K) that they gave for held-out rows, and the evidence of these.
 
     Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of
     two classes times :math:`e^2`; their average then gets the part
@@ -195,9 +195,9 @@ def earned_weights(
 
     of the whole, with its gain over leaving scores alone, the mean of the rows' :math:`g_i`, and the standard error of
     that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal, 1/20 for the other:
-    James and Stein's shrinkage. The rest is left alone. The prior's rows count among those held out, with labels as
-    likely as the scores say: what is sure of itself must earn that. With groups, n and m are divided by the design
-    effect of what is compared: by how much sums of groups vary more than those of as many independent rows.
+    James and Stein's shrinkage. The original scores keep the rest. The prior's rows count among those held out, with
+    labels as likely as the scores say: what is sure of itself must earn that. With groups, n and m are divided by the
+    design effect of the differences: by how much sums of groups vary more than those of as many independent rows.
 
     Cost O(n K) a calibrator.
     """
@@ -227,7 +227,7 @@ def _before(name: str, sample: CalibrationSample) -> float:
 
 
 def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
-    """What the gain of a score grants, from 0 to 1."""
+    """Weight that the gain in a score grants, from 0 to 1."""
     gain = _each_loss(alone, score) - _each_loss(mixed, score)
     rows, share = sample.weights / sample.total, sample.prior_share("auto")
     own = gain[np.arange(len(gain)), sample.codes]
@@ -252,7 +252,7 @@ def _each_loss(p: FloatArray, score: str) -> FloatArray:
 
 
 def mixture_of(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sample: CalibrationSample) -> Calibrator:
-    """An unfitted mixture of candidates; of one alone, that one."""
+    """An unfitted mixture of candidates; a single candidate stays as it is."""
     if len(weights) == 1:
         return tried[next(iter(weights))]
     parts = [tried[name] for name in weights]

@@ -1,4 +1,4 @@
-"""Calibrators made of others: their average, one after the other, and one that is fitted to smoothed labels."""
+"""Calibrators that combine others: their average, one after the other, and one that is fitted to smoothed labels."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Mixture(Calibrator):
             return
         number = len(self.calibrators)
         if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != number:
-            raise ValueError(f"weights must be {number} numbers, one a calibrator; got {self.weights!r}")
+            raise ValueError(f"weights must be {number} numbers, one per calibrator; got {self.weights!r}")
         if sum(check_not_negative("weights", w) for w in self.weights) <= 0:
             raise ValueError("weights must not all be 0")
 
@@ -171,7 +171,7 @@ class Composed(Calibrator):
         given = self.calibrators
         if not isinstance(given, (list, tuple)) or len(self.calibrators_) != len(given):
             raise ValueError(
-                f"calibrators_ must be one for each of calibrators; got {len(self.calibrators_)} for {given!r}"
+                f"calibrators_ must have one entry per calibrator; got {len(self.calibrators_)} for {given!r}"
             )
 
     def _probabilities(self, scores: Scores) -> FloatArray:

@@ -27,14 +27,14 @@ from .inputs import CalibrationSample
 SCORES = ("log-loss", "brier")
 GOALS = (*SCORES, "calibration")
 RULES = ("one-standard-error", "best")
-#: Probabilities of labels below this count as this, so that one surprise does not decide alone.
+#: Least probability of a label in the log-loss, so that one surprise does not decide.
 FLOOR = 1e-6
 
 Folds = list[tuple[AnyArray, AnyArray]]
 
 
 def check_goal(goal: Any) -> str:
-    """Judge the ``goal`` argument: what decides."""
+    """Judge the ``goal`` argument."""
     return check_choice("goal", goal, GOALS)
 
 
@@ -44,7 +44,9 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
     Folds keep groups together: there are as many as groups at most.
     """
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
-        raise ValueError(f"cross-validation needs at least two rows of one class; got {len(codes)}, all different")
+        raise ValueError(
+            f"cross-validation needs at least two rows of one class; got {len(codes)}, each of its own class"
+        )
     rarest = int(np.bincount(codes)[np.unique(codes)].min())
     number = max(2, min(cv, rarest))
     if len(codes) < 2 * number:
@@ -55,7 +57,9 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
         if groups is not None:
             number = min(number, int(np.unique(groups).size))
             if number < 2:
-                raise ValueError("folds keep groups together, and all these rows belong to one group")
+                raise ValueError(
+                    "folds keep groups together, so at least two groups are needed; all these rows belong to one"
+                )
             parts = StratifiedGroupKFold(number, shuffle=True, random_state=random_state)
             found = parts.split(np.zeros(len(codes)), codes, groups)
             return [(train, test) for train, test in found if train.size and test.size]
@@ -64,7 +68,7 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
 
 
 def fit_quietly(one: Calibrator, sample: CalibrationSample) -> Calibrator:
-    """A copy fitted to a sample; what is given is not fitted."""
+    """A fitted copy; the given calibrator stays unfitted."""
     with warnings.catch_warnings():
         # A candidate that cannot converge loses the comparison by its loss.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -86,7 +90,7 @@ def fold_fits(one: Calibrator, parts: Iterable[CalibrationSample]) -> tuple[list
 
 
 def predict_held_out(fits: list[Calibrator], sample: CalibrationSample, folds: Folds) -> FloatArray:
-    """What the fit of each fold says of the rows that it did not see, (n, K)."""
+    """Probabilities of each row by the fit that did not see it, (n, K)."""
     out = np.empty((sample.scores.n_rows, sample.n_classes))
     for fitted, (_, test) in zip(fits, folds, strict=True):
         out[test] = fitted._probabilities_of(sample.part(test).scores)
@@ -128,7 +132,7 @@ def design_effect(values: FloatArray, sample: CalibrationSample) -> float:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutEvidence:
-    """What held-out probabilities of a candidate are worth: losses of rows by each proper score, and whether right.
+    """Evidence of a candidate's held-out probabilities: losses of rows by each proper score, and whether right.
 
     ``error`` is their calibration error, where it was asked for.
     """
@@ -139,7 +143,7 @@ class HeldOutEvidence:
 
     @classmethod
     def of(cls, p: FloatArray, sample: CalibrationSample, error: Estimate | None = None) -> HeldOutEvidence:
-        """Of probabilities (n, K) of a sample's rows."""
+        """From probabilities (n, K) of a sample's rows."""
         losses = {score: losses_of(p, sample.codes, score) for score in SCORES}
         return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error)
 
@@ -167,7 +171,7 @@ def as_predictions_of(p: FloatArray, sample: CalibrationSample) -> Predictions:
 
 
 def score_scale(goal: str, n_classes: int) -> float:
-    """What a loss is multiplied by where it is shown: the Brier score of two classes is ``(p - o)²``, half the sum."""
+    """Factor of a printed loss: the Brier score of two classes is ``(p - o)²``, half the sum."""
     return 0.5 if goal == "brier" and n_classes == 2 else 1.0
 
 
@@ -177,7 +181,7 @@ def chosen_of(
     """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
 
     By calibration the loss is the calibration error, and the choice among those that worsen neither proper score by
-    more than its standard error, beside ``identity``. Of errors that cannot be told apart the log-loss decides by the
+    more than its standard error, beside ``identity``. Between errors that do not differ the log-loss decides by the
     same rule.
     """
     table = _table(found, sample, goal)

@@ -21,14 +21,14 @@ from .logistic import standard
 from .monotone import cells, points
 from .newton import Solution, minimise, sigmoid_objective
 
-#: Standard deviations tried: of the shift and the change of slope, and of what is neither; in log odds.
+#: Standard deviations tried: of the shift and the change of slope, and of the rest; in log odds.
 _STRAIGHT = (0.1, 0.3, 1.0, 3.0)
 _BENT = (0.1, 0.3, 1.0, 3.0)
 #: Length scales tried, in standard deviations of the log odds.
 _LENGTHS = (0.3, 0.6, 1.2, 2.4)
-#: Of log odds that differ at all.
+#: Least spread of log odds that differ at all.
 _LEAST_SCALE = 1e-30
-#: What inducing points leave of the kernel's variance anywhere, and how many there are at most.
+#: Share of the kernel's variance that inducing points may miss anywhere, and their largest number.
 _LEFT, _MOST = 1e-6, 100
 #: Numbers worked on at a time.
 _TILE = 1 << 20
@@ -57,7 +57,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     Parameters
     ----------
     max_points : int, default 2000
-        More distinct scores than this are gathered at their means in so many cells of equal weight.
+        More distinct scores than this are gathered at their means in as many cells of equal weight.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         precision = np.eye(len(mixed))
         precision[: len(x), : len(x)] = best.precision
         held = np.eye(len(mixed))
-        held[:2, :2] = 0  # of the kernel's variance, what the nodes hold is in the posterior, and the rest is as it was
+        held[:2, :2] = 0  # the kernel's variance at the nodes is in the posterior, the rest is unchanged
         self.covariance_ = mixed @ (np.linalg.inv(precision) - held) @ mixed.T
 
     def _map(self, scores: Scores) -> FloatArray:
@@ -196,7 +196,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
 
 
 def _posterior_mode(columns: FloatArray, share: FloatArray, weight: FloatArray, z: FloatArray) -> Mode:
-    """Of coefficients that are standard normal a priori, by shares of positives and weights at log odds z."""
+    """From coefficients that are standard normal a priori, by shares of positives and weights at log odds z."""
     total = float(weight.sum())
     objective = sigmoid_objective(columns, share, weight, offset=z, penalty=np.eye(columns.shape[1]) / total)
     found = minimise(objective, np.zeros(columns.shape[1]))

@@ -21,14 +21,14 @@ from .monotone import cells, points
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7
-#: Distinct scores between which edges are sought; more are gathered in so many cells of equal weight.
+#: Distinct scores between which edges are sought; more are gathered in as many cells of equal weight.
 _MOST_POINTS = 1024
 _NOT_CERTAIN = 1e-12
 
 
 def check_bins(name: str, value: Any) -> None:
     """Judge ``n_bins``: a number, a rule, or edges from 0 to 1."""
-    words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or edges that ascend from 0 to 1; got {value!r}"
+    words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or increasing edges from 0 to 1; got {value!r}"
     if isinstance(value, str) or is_whole(value):
         good = value in ("sqrt", "cbrt") if isinstance(value, str) else value >= 1
     else:
@@ -108,7 +108,7 @@ class HistogramBinning(UnitMap):
     Notes
     -----
     Fits any step function, including decreasing ones. Bins are right-closed. Edges of ``"i-max"`` use no labels; they
-    are the exact optimum, by dynamic programming over at most 1024 distinct scores (of more, over so many cells of
+    are the exact optimum, by dynamic programming over at most 1024 distinct scores (with more, over as many cells of
     equal weight), where the published alternation may stop before it. Cost O(n), and for ``"i-max"`` O(n log n) and
     1024² a bin.
 
@@ -141,7 +141,7 @@ class HistogramBinning(UnitMap):
         self.values_ = filled(self.edges_, self.counts_, positive)
 
     def _map_units(self, u: FloatArray) -> FloatArray:
-        # What edges the fit made: rules make uniform or exact ones, and a user's are neither.
+        # Edges of the fit: rules make uniform or exact ones, and a user's are neither.
         computed = is_whole(self.n_bins) or isinstance(self.n_bins, str)
         edges = Edges(self.edges_, computed and self.strategy == "uniform", computed and self.strategy != "uniform")
         return np.asarray(self.values_[bin_of(edges, u)])
@@ -265,7 +265,7 @@ def sums(edges: Edges, values: FloatArray, weights: FloatArray, of: FloatArray) 
 
 
 def filled(edges: FloatArray, count: FloatArray, total: FloatArray) -> FloatArray:
-    """Means of bins; where there are no data, what lies between the nearest bins that have some."""
+    """Means of bins; bins without data lie between the nearest with data."""
     used = count > 0
     middle = (edges[:-1] + edges[1:]) / 2
     return np.asarray(np.interp(middle, middle[used], total[used] / count[used]))
@@ -297,7 +297,7 @@ def _partition(weight: FloatArray, happens: FloatArray, n_bins: int) -> IntArray
     w, v = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weight, happens))
     w = np.maximum(w - w[:, None], 0.0)
     v = np.clip(v - v[:, None], 0.0, w)
-    # Of the bin from point i up to point j.
+    # For the bin from point i up to point j.
     cost = xlogy(w, w) - xlogy(v, v) - xlogy(w - v, w - v)
     cost[np.tril_indices(m + 1)] = np.inf
     best, before = cost[0], []

@@ -1,4 +1,4 @@
-"""What calibrators are given: scores of any kind and labels, judged once and kept in the scale they came in."""
+"""Input of calibrators: scores of any kind and labels, judged once and kept in their original scale."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS, OF_MARGINS = 8.0, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores in the scale they came in.
+    """Scores in their original scale.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Scores:
         return Scores(self.values[rows], self.kind)
 
     def of_positive(self) -> FloatArray:
-        """One score a row, which grows with the second class: its probability, or the difference of two scores."""
+        """One score per row, which grows with the second class: its probability, or the difference of two scores."""
         v = self.values
         if v.ndim == 1:
             return v.astype(np.float64)
@@ -74,7 +74,7 @@ class Scores:
         return np.asarray(np.log(p[:, 1]) - np.log(p[:, 0]))
 
     def logs(self, eps: float) -> FloatArray:
-        """Logarithms of class probabilities up to a number a row, (n, K): logits as they are, else clipped to eps."""
+        """Logarithms of class probabilities, up to a constant per row, (n, K); probabilities are clipped to eps."""
         v = self.values
         if self.kind != "probability":
             return v if v.ndim == 2 else np.column_stack([np.zeros_like(v), v])
@@ -104,7 +104,7 @@ class CalibrationSample:
     groups : ndarray of shape (n,) or None
         Codes of rows that depend on each other; folds keep them together.
     found : dict
-        What fits to these rows found that others need as well.
+        Results of fits to these rows that other fits need.
 
     Notes
     -----
@@ -112,7 +112,8 @@ class CalibrationSample:
     themselves expect. With m such rows, spread over the n that were given, each row's label o becomes the target
     :math:`(n o + m p) / (n + m)`, p the probabilities that the scores stand for. The fit is pulled towards leaving the
     scores alone, by m rows whatever n is: it is finite where scores separate the classes or a class has no rows, and
-    its effect vanishes as m / n. Of margins, which stand for no probabilities, the rows have the shares of the classes.
+    its effect vanishes as m / n. For margins, which stand for no probabilities, the rows have the shares of the
+    classes.
 
     References
     ----------
@@ -128,7 +129,7 @@ class CalibrationSample:
 
     @classmethod
     def of(cls, p: Predictions) -> CalibrationSample:
-        """Of predictions; a single column is of the second class. Relative weights add up to effective rows."""
+        """From predictions; a single column is of the second class. Relative weights add up to effective rows."""
         if p.weights is not None and not p.weights.all():
             p = p.subset(p.weights > 0)
         codes, classes = p.codes.astype(np.intp), p.classes
@@ -151,7 +152,7 @@ class CalibrationSample:
         return float(self.weights.sum())
 
     def effective_rows(self, shrinkage: float | str = 0.0) -> float:
-        """Of relative weights their effective number (Kish), of whole ones their sum; and the prior's rows."""
+        """Effective number of relative weights (Kish), or sum of whole ones; plus the prior's rows."""
         share = self.weights / self.total
         own = self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
         return own + self._prior_rows(shrinkage)
@@ -166,7 +167,7 @@ class CalibrationSample:
         return float(rule if isinstance(shrinkage, str) else shrinkage)
 
     def class_shares(self) -> FloatArray:
-        """What rows of the prior expect where scores are margins: the shares of the classes, (K,), none of them 0."""
+        """Labels of the prior's rows where scores are margins: the shares of the classes, (K,), none of them 0."""
         count = np.bincount(self.codes, weights=self.weights, minlength=self.n_classes)
         return np.asarray((count + 1) / (count.sum() + self.n_classes))
 
@@ -221,7 +222,7 @@ def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, grou
 
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
-    """Judge what a fitted calibrator is applied to."""
+    """Judge the scores that a fitted calibrator is applied to."""
     values = _validated(owner, scores, None, fitting=False)[0]
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

@@ -105,7 +105,7 @@ class MatrixScaling(Calibrator):
     Attributes
     ----------
     coef_ : ndarray of shape (K, K)
-        W, rows of classes, with columns of sum 0 where there is no shrinkage (a common shift changes nothing).
+        W, rows of classes, with columns of sum 0 without shrinkage (a common shift changes nothing).
     intercept_ : ndarray of shape (K,)
         b, with sum 0.
     gradient_norm_, n_iter_
@@ -282,7 +282,7 @@ class Quadratic:
 class SoftmaxObjective(ABC):
     """Mean log-loss of a softmax whose logits are linear in the parameters, and half a quadratic form of these.
 
-    ``pull`` is by how much weighted targets differ from what was observed; None: they are what was observed.
+    ``pull`` is the difference of weighted targets from the observed labels; None: they are equal.
     """
 
     def __init__(self, sample: CalibrationSample, pull: FloatArray | None) -> None:
@@ -298,7 +298,7 @@ class SoftmaxObjective(ABC):
 
     @abstractmethod
     def _gathered(self, q: FloatArray) -> FloatArray:
-        """Sums over rows of (n, K) numbers times what parameters multiply."""
+        """Sums over rows of (n, K) numbers times the features of parameters."""
 
     @abstractmethod
     def _shrink(self, theta: FloatArray) -> FloatArray:
@@ -320,7 +320,7 @@ class SoftmaxObjective(ABC):
         return loss + 0.5 * float(shrink @ theta), gradient, self._hessian(p) if curved else None
 
     def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """What multiplies with the Hessian, and its diagonal."""
+        """Product with the Hessian, and its diagonal."""
         p = self._losses(self._logits(theta))[1]
 
         def times(v: FloatArray) -> FloatArray:
@@ -419,7 +419,7 @@ class VectorObjective(SoftmaxObjective):
 
 
 def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatArray | None:
-    """What so many rows of the prior change of weighted targets."""
+    """Change of weighted targets by the prior's rows."""
     share = sample.prior_share(rows)
     if share == 0:
         return None

@@ -30,14 +30,14 @@ from .base import (
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
 
-#: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
+#: Least information, and the addition to correlations: without information the interval is all of [0, 1].
 _NOTHING, _SINGULAR = 1e-100, 1e-12
 #: Spread, as a share of the largest score, that is rounding.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def covariance_field(size: str) -> Later:
-    """What ``covariance_`` is."""
+    """Type of ``covariance_``."""
     return Later(Numbers((size, size)))
 
 
@@ -234,7 +234,7 @@ class BetaCalibration(LaplaceMap):
     Parameters
     ----------
     parameters : {"abm", "am", "ab", "a"}, default "abm"
-        What is fitted: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
+        Free parameters: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class BetaCalibration(LaplaceMap):
     covariance_ : ndarray of shape (3, 3)
         Of a, b and c; see :class:`PlattScaling`.
     gradient_norm_, n_iter_
-        As :class:`PlattScaling`; of what the constraints leave free.
+        As :class:`PlattScaling`, for the parameters that the constraints leave free.
 
     See Also
     --------
@@ -374,7 +374,7 @@ class QuadraticLogit(LaplaceMap):
         centre, scale = standard(z, w)
         u = (z - centre) / scale
         a, b, c = self._keep(fit_logistic(np.column_stack([np.ones_like(u), u, u**2]), o, w))
-        # Of u back to z.
+        # From u back to z.
         self.coef_ = np.array([b / scale - 2 * c * centre / scale**2, c / scale**2])
         self.intercept_ = float(a - b * centre / scale + c * (centre / scale) ** 2)
         self._measure(sample)

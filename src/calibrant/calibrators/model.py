@@ -147,7 +147,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return self
 
     def _routed(self, weights: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """What the classifier's ``fit`` is given."""
+        """Arguments of the classifier's ``fit``."""
         if _routing_enabled():
             given = fit_params | ({} if weights is None else {"sample_weight": weights})
             return dict(process_routing(self, "fit", **given).estimator.fit)
@@ -210,7 +210,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return one.fit(scores, y, weights, **one._from_features(X))
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
-        """The calibrator, told what scores are and which column is whose."""
+        """The calibrator, with the kind of scores and the labels of columns set."""
         k = 2 if scores.ndim == 1 else scores.shape[1]
         auto = isinstance(self.calibrator, str) and self.calibrator == "auto"
         one = for_classes(AutoCalibrator() if auto else clone(calibrator_of(self.calibrator, k)), k)
@@ -222,7 +222,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return one
 
     def _scores(self, model: Any, X: Any) -> tuple[FloatArray, str]:
-        """Scores of rows, and what they are."""
+        """Scores of rows, and their kind."""
         method = self.response
         if method == "auto":
             method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
@@ -231,7 +231,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     @property
     def calibrator_(self) -> Calibrator:
-        """What maps scores of one classifier; see the attributes of the class."""
+        """Calibrator of one classifier's scores; see the attributes of the class."""
         check_is_fitted(self)
         fitted = [one for _, one in self.pairs_]
         return fitted[0] if len(fitted) == 1 else Mixture._from_fitted(fitted)
@@ -263,7 +263,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return np.asarray(self.classes_[best])
 
     def get_metadata_routing(self) -> Any:
-        """What ``fit`` passes on to the classifier."""
+        """Metadata that ``fit`` passes on to the classifier."""
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return (
             MetadataRouter(owner=type(self).__name__)

@@ -117,7 +117,7 @@ class IsotonicCalibrator(Knots):
         self.cells_ = _cells_of(s, weight, positive, sample.effective_rows() / sample.total)
         first, last = start[:-1], start[1:] - 1
         if self.centred:
-            # Flat pieces at 0 and 1 stay: no rising map goes on beyond these.
+            # Flat pieces at 0 and 1 stay: no increasing map goes beyond these.
             inside = (value[first] > 0) & (value[first] < 1)
             s = s.copy()
             s[first[inside]] = (np.add.reduceat(weight * s, first) / np.add.reduceat(weight, first))[inside]
@@ -130,7 +130,7 @@ class IsotonicCalibrator(Knots):
         r"""An interval for the true probability of each row, (n, 2); conservative for increasing truths.
 
         An increasing truth at s is at least its mean over any rows of lower scores, and at most that over rows
-        of higher ones. Of the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is taken, of half
+        of higher ones. For the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is used, of half
         the error (for outcomes of different probabilities it holds too: Hoeffding 1956); the map itself is always
         inside. If the truth is steep, the interval is wider than necessary. It is pointwise, not simultaneous. Not
         available for calibrators saved by earlier versions.
@@ -186,9 +186,9 @@ class RocHullCalibrator(IsotonicCalibrator):
     Notes
     -----
     Why they agree: with cumulative counts of negatives and positives, from low scores to high, as a path from (0, 0),
-    the hull keeps the points at which slopes rise. Pooling adjacent violators merges two neighbouring pieces where the
-    later one's share of positives is not above the earlier one's, which is where its slope is not: the same merges end
-    in the same pieces, those of the largest convex minorant, whatever their order. Cost O(n log n), and a step of
+    the hull keeps the points at which slopes increase. Pooling adjacent violators merges two neighbouring pieces where
+    the later one's share of positives is not above the earlier one's, which is where its slope is not: the same merges
+    end in the same pieces, those of the largest convex minorant, whatever their order. Cost O(n log n), and a step of
     Python per distinct score; :class:`IsotonicCalibrator` is faster.
 
     References
@@ -328,7 +328,7 @@ def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[Fl
 
 
 def cells(weights: FloatArray, most: int) -> IntArray:
-    """First points of at most so many cells of nearly equal weight; of few points, all of them."""
+    """First points of cells of nearly equal weight, at most ``most`` of them; few points all stay."""
     if len(weights) <= most:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2

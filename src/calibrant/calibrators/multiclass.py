@@ -29,7 +29,7 @@ from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
 from .temperature import softmax
 
-#: By what equal values of a shared map differ, times the probability.
+#: Slope that breaks ties of a shared map, times the probability.
 _TELLS_APART = 1e-9
 #: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
 _LEAST = 1e-7
@@ -50,7 +50,7 @@ class OneVsRest(Calibrator):
     normalisation : {"sum", "none"}, default "sum"
         How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
         as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
-        to 1. (A softmax of their log odds is no choice: it sharpens numbers that are right.)
+        to 1. (A softmax of their log odds would sharpen calibrated probabilities.)
     shared : bool, default False
         One calibrator for all classes, fitted to the K n scores of classes with whether they were observed: K times the
         rows for its map, which is then the same for every class. An increasing map keeps the order of each row's
@@ -112,7 +112,8 @@ class OneVsRest(Calibrator):
         k = len(self.classes_)
         if len(self.calibrators_) != (1 if k == 2 or self.shared else k):
             raise ValueError(
-                f"calibrators_ must be one per class, one for two or if shared; got {len(self.calibrators_)} for {k}"
+                "calibrators_ must have one entry per class, or a single one for two classes or if shared; got "
+                f"{len(self.calibrators_)} for {k}"
             )
 
     def _of_class(self, scores: Scores, c: int) -> Scores:
@@ -156,7 +157,7 @@ class OneVsRest(Calibrator):
         return np.asarray(first._together(np.column_stack(columns), scores))
 
     def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
-        """Probabilities of what each class's calibrator says."""
+        """Probabilities from the values of each class's calibrator."""
         if self.shared:
             each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64))
         if self.normalisation == "none":
@@ -233,14 +234,14 @@ class OneVsOne(Calibrator):
             rows = (sample.codes == i) | (sample.codes == j)
             parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample).part(rows))
         self.weights_ = np.array([part.total for part in parts])
-        # Where neither of two classes was seen, what all pairs have in common.
+        # Where neither of two classes was seen, the mean of all pairs.
         every = CalibrationSample.together(parts)
         self.calibrators_ = [fitted_to(self.calibrator, part if len(part.codes) else every) for part in parts]
 
     def _check_fitted(self) -> None:
         k = len(self.classes_)
         if len(self.calibrators_) != k * (k - 1) // 2:
-            raise ValueError(f"calibrators_ must be one per pair of {k} classes; got {len(self.calibrators_)}")
+            raise ValueError(f"calibrators_ must have one entry per pair of {k} classes; got {len(self.calibrators_)}")
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         k = len(self.classes_)
@@ -290,7 +291,7 @@ class TopLabelCalibrator(Calibrator):
     Notes
     -----
     Only the first class is recalibrated: the others keep their ratios, right or wrong, so the log-loss may stay
-    above that of :class:`OneVsRest`. The first class is the first of equals. Where its repaired probability falls
+    above that of :class:`OneVsRest`. The first class is the first of equals. Where its recalibrated probability falls
     below another's, that other becomes the first: such rows then count with another class, and their new confidence
     was fitted to nothing. Where all others had 0, they share equally. Cost O(n K), and twice that of the binary
     calibrator.
@@ -341,12 +342,12 @@ class TopLabelCalibrator(Calibrator):
 
 
 def for_classes(calibrator: Calibrator, n_classes: int) -> Calibrator:
-    """A calibrator of so many classes: a binary one serves more than two one against the rest."""
+    """A calibrator for ``n_classes`` classes: a binary one serves more than two one-vs-rest."""
     return OneVsRest(calibrator) if n_classes > 2 and isinstance(calibrator, BinaryCalibrator) else calibrator
 
 
 def _two(scores: Scores, came: AnyArray, sample: CalibrationSample) -> CalibrationSample:
-    """The rows of a sample as two classes: what scores are of came (1) or did not (0)."""
+    """The rows of a sample as two classes: the class of the scores was observed (1) or not (0)."""
     return CalibrationSample(scores, came.astype(np.intp), sample.weights, (0, 1), sample.groups)
 
 

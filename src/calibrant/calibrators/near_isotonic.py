@@ -70,10 +70,9 @@ class NearIsotonic(Knots):
     parameter, and so the average seldom moves far from isotonic regression (``docs/calibrators.md`` has numbers). A
     penalty keeps larger decreases: two pieces of weight w, the second lower by d, become one at ``λ = d w / 2``. The
     path is exact, by the modified pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ + λ
-    (l - r) / w`` as long as it lives, where l and r say whether the map falls at its left and right end. Cost O(n log
-    n) for the path, and a step of Python per distinct score; the likelihoods take a logarithm for every piece that
-    moves, in each model that is not ruled out by its number of pieces alone: a small part of n² in practice, n² at
-    worst.
+    (l - r) / w`` as long as it lives, where l and r say whether the map decreases at its left and right end. Cost O(n
+    log n) for the path, and a step of Python per distinct score; the likelihoods take a logarithm for every piece that
+    moves, in each model that its number of pieces does not rule out: a small part of n² in practice, n² at worst.
 
     References
     ----------
@@ -164,7 +163,7 @@ class PenaltyPath:
         w, y = (np.add.reduceat(v, start).tolist() for v in (weights, positives))
         m = len(w)
         falls = [0, *(share[start][:-1] > share[start][1:]).astype(int).tolist(), 0]
-        # Of each piece: its neighbours, and whether the map falls at either end.
+        # For each piece: its neighbours, and whether the map decreases at either end.
         left, right = list(range(-1, m - 1)), [*range(1, m), -1]
         down, up = falls[:-1], falls[1:]
         born, dead, parent = [0] * m, [0] * m, [-1] * m
@@ -223,7 +222,7 @@ class PenaltyPath:
         )
 
     def bic(self) -> FloatArray:
-        """BIC of each model, (T,); inf where the number of pieces alone says that it cannot matter."""
+        """BIC of each model, (T,); inf where the number of pieces rules it out."""
         m, size = int(self.first[-1]) + 1, np.log(max(float(self.weight[self.parent < 0].sum()), 1.0))
         # No model is nearer to the outcomes than the first, and the last is isotonic regression.
         best, last = (-2 * self._likelihood(which, 0.0).sum() for which in (slice(0, m), self.parent < 0))
@@ -261,7 +260,7 @@ class PenaltyPath:
         value = (self.positive * share + self.slope * pull) / self.weight
         out = value.tolist()
         parent = self.parent.tolist()
-        for i in range(len(out) - 1, -1, -1):  # what becomes of a piece, and what it was before
+        for i in range(len(out) - 1, -1, -1):  # the later and the earlier state of a piece
             if parent[i] >= 0:
                 out[i] += out[parent[i]]
         return np.array(out)[self.first]

@@ -1,4 +1,4 @@
-"""Newton's method for convex fits, with what it reached: nothing stops silently before the optimum."""
+"""Newton's method for convex fits, which reports where it ended: nothing stops silently before the optimum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from ..data.types import FloatArray, IntArray
 from ..exceptions import ConvergenceWarning
 
-#: Ends after the step whose decrement (twice what it promises to gain) is below this share of the objective.
+#: Ends after the step whose decrement (twice the predicted gain) is below this share of the objective.
 _DECREMENT = 1e-13
 #: A promise of less than this share that no step keeps is rounding noise.
 _NOISE = 1e-9
@@ -21,10 +21,10 @@ _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
 #: Curvature added so that flat directions (a common shift of all logits) have a step of 0.
 _DAMPING = 1e-12
 
-#: A mean log-loss that only separated classes reach: it falls for ever as parameters grow.
+#: A mean log-loss that only separated classes reach: it decreases for ever as parameters grow.
 _SEPARATED = 1e-7
 
-#: The Hessian, or what makes Newton's step of a gradient (of functions without bounds).
+#: The Hessian, or a function from a gradient to Newton's step (without bounds).
 Curvature = FloatArray | Callable[[FloatArray], FloatArray]
 #: The objective and its gradient, and its curvature where asked for.
 Objective = Callable[[FloatArray, bool], tuple[float, FloatArray, Curvature | None]]
@@ -68,7 +68,7 @@ class Solution:
 def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None = None) -> Solution:
     """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``.
 
-    With lower bounds by projected steps; the gradient reported is that of what is free to move.
+    With lower bounds by projected steps; the reported gradient is that of the free parameters.
 
     References
     ----------
@@ -122,7 +122,7 @@ def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray
     if not free.size:
         return out
     hessian = curvature[np.ix_(free, free)]
-    damping = _DAMPING * max(float(np.diag(hessian).max(initial=0.0)), 1e-100)  # steps along what is flat stay finite
+    damping = _DAMPING * max(float(np.diag(hessian).max(initial=0.0)), 1e-100)  # finite steps along flat directions
     for _ in range(12):
         factor, failed = dpotrf(hessian + damping * np.eye(free.size), lower=True)
         if not failed:
@@ -141,7 +141,7 @@ class Curved(Protocol):
         ...
 
     def product(self, x: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """What multiplies with the Hessian at x, and its diagonal."""
+        """Product with the Hessian at x, and its diagonal."""
         ...
 
 

@@ -127,7 +127,7 @@ def from_dict(data: Any) -> Calibrator:
     if extra or wanted - set(fitted):
         named = sorted(extra or wanted - set(fitted))[0]
         raise ValueError(
-            f"a fitted {kind.__name__} has {'no' if extra else 'an attribute'} {named!r}: the file is damaged"
+            f"a fitted {kind.__name__} {'has no' if extra else 'needs the'} attribute {named!r}: the file is damaged"
         )
     for name, value in fitted.items():
         setattr(out, name, _CODER.decode(value, name))
@@ -198,10 +198,10 @@ def save_calibrator(
     write_json(target, to_dict(alone), indent=1)
     if isinstance(calibrator, CalibratedModel):
         kind, number = type(calibrator.pairs_[0][0]).__name__, len(calibrator.pairs_)
-        models = kind if number == 1 else f"{kind}, {number} one per fold"
+        models = kind if number == 1 else f"{number} {kind}s, one per fold"
         warnings.warn(
-            f"{target} holds only the calibrator, for scores of the model; the model itself ({models}) is not in it: "
-            "save it beside it with joblib.dump or skops.io.dump",
+            f"{target} contains the calibrator only, which maps the model's scores: save the model itself ({models}) "
+            "with joblib.dump or skops.io.dump",
             CalibrantWarning,
             stacklevel=2,
         )
@@ -224,7 +224,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     Raises
     ------
     ValueError
-        Naming the file and what is wrong with it.
+        Naming the file and its fault.
 
     See Also
     --------

@@ -39,7 +39,7 @@ from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScalin
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Table):
-    """What :func:`select_calibrator` found.
+    """Result of :func:`select_calibrator`.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Selection(Table):
     ('identity', ['identity', 'temperature'])
     """
 
-    _unpictured: ClassVar[str] = "No picture: the calibrator chosen shows its map."
+    _unpictured: ClassVar[str] = "No picture: the chosen calibrator shows its map."
 
     name: str
     calibrator: Calibrator
@@ -83,7 +83,7 @@ class Selection(Table):
 
     @property
     def summary(self) -> str:
-        """What was chosen and why, in a sentence."""
+        """The choice and its reason, in a sentence."""
         return choice_sentence(self.name, self.table, self.goal, self.rule)
 
     def _text(self) -> str:
@@ -287,7 +287,7 @@ def select_calibrator(
     >>> from calibrant.calibrators import select_calibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: left alone
+    >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: unchanged
     'identity'
     """
     check_choice("goal", goal, GOALS)
@@ -315,7 +315,7 @@ def _selected(
 class AutoCalibrator(Calibrator):
     r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that recalibration does no harm.
 
-    Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses of rows held out,
+    Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses on held-out rows,
     with ensemble temperature of two classes :math:`e^2` times as likely before. Their average gets the weight :math:`(1
     - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which rests on m rows
     in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest stays with the
@@ -352,7 +352,7 @@ class AutoCalibrator(Calibrator):
     Notes
     -----
     Gains and losses on real models, compared with single calibrators: ``benchmarks/arena/repair.md``. Cost: a fit of
-    every candidate on each fold, of at most 10,000 rows a class drawn at random, and one of those that have weight on
+    every candidate on each fold, of at most 10,000 rows per class drawn at random, and one of those that have weight on
     all rows; the rules that choose one use all rows throughout.
 
     References
@@ -414,7 +414,7 @@ class AutoCalibrator(Calibrator):
         return choice_sentence(self.chosen_, self.table_, self.goal, self.rule)
 
     def _words_html(self) -> str:
-        """What it chose, and out of what."""
+        """The choice, and the candidates."""
         names = [name for name in self.table_[0] if name != "chosen"]
         rows = notebook.table(
             {name: [row.get(name) for row in self.table_] for name in names}, [row["chosen"] for row in self.table_]
@@ -429,7 +429,7 @@ class AutoCalibrator(Calibrator):
         self.chosen_, self.calibrator_, self.table_ = found.name, found.calibrator, found.table
 
     def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
-        """One choice for all: what was fitted to each sample is judged by the next, and fitted once."""
+        """One choice for all: fits to each sample are judged on the next, and made once."""
         if len(samples) < 2:
             return super()._fit_each(samples, more)
         for sample in samples:
@@ -489,19 +489,19 @@ def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
     chosen = named_calibrator(calibrator, len(classes)) if isinstance(calibrator, str) else calibrator
     check_type("calibrator", chosen, Calibrator, "a calibrator such as PlattScaling(), or its name")
     if chosen.input != "probability":
-        raise ValueError(f"calibrator must take probabilities, which sums are of; got input={chosen.input!r}")
-    if chosen._parts_rows:
-        raise TypeError(
-            f"{chosen!r} parts the rows into folds or halves, and sums have none: fit(scores, y) takes rows"
+        raise ValueError(
+            f"calibrator must take probabilities, since sums are kept of these; got input={chosen.input!r}"
         )
+    if chosen._parts_rows:
+        raise TypeError(f"{chosen!r} splits the rows into folds or halves, and sums have no rows: use fit(scores, y)")
     if isinstance(chosen, OneVsRest) and len(sums.classes) > 2:
         return _fit_one_vs_rest(chosen, sums)
     if len(classes) > 2 and isinstance(chosen, BinaryCalibrator):
         raise ValueError(f"{chosen!r} is for two classes, and these sums have {len(classes)}: OneVsRest({chosen!r})")
     if len(classes) > 2:
         raise TypeError(
-            f"{chosen!r} of {len(classes)} classes needs the rows, whose probabilities go together: sums have each "
-            "class against the rest, which OneVsRest(...) is fitted to"
+            f"{chosen!r} of {len(classes)} classes needs the rows: sums keep each class against the rest, which "
+            "OneVsRest(...) can be fitted to"
         )
     return _fit_two(chosen, sums, one or sums.class_sums[sums.classes[1]], classes)
 
@@ -538,7 +538,7 @@ def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
 
 
 def _rows_of(one: ProblemSums) -> CalibrationSample:
-    """Scores, outcomes and weights of the cells of one problem, negatives and positives by themselves."""
+    """Scores, outcomes and weights of the cells of one problem, negatives and positives apart."""
     if one.fine is not None:
         rows = one.fine.as_rows(one.domain)
         score, outcome, weight = rows.scores, rows.outcomes, ones_or(rows.weights, rows.n_samples)

@@ -1,4 +1,4 @@
-"""Temperature scaling, by itself and in an ensemble with the uncalibrated and the uniform prediction."""
+"""Temperature scaling, alone and in an ensemble with the uncalibrated and the uniform prediction."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class EnsembleTemperatureScaling(Calibrator):
     Attributes
     ----------
     temperature_ : float
-        Of temperature scaling by itself, as published.
+        Of temperature scaling alone, as published.
     weights_ : ndarray of shape (3,)
         Not negative, with sum 1, of least log-loss given the temperature.
     gradient_norm_ : float
@@ -275,7 +275,7 @@ def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solu
 def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """Rows, and their logits below the largest of their row, (K, rows), in float64: sums over few classes are fast so.
 
-    In float32 the loss has noise above what a step near the optimum gains, and the search would not end.
+    In float32 the loss has noise above the gain of a step near the optimum, and the search would not end.
     """
     step = max(1, _TILE // z.shape[1])
     for a in range(0, len(z), step):

@@ -14,14 +14,14 @@ from .output import check_option
 if TYPE_CHECKING:
     import polars as pl
 
-#: What a printed table shows: its title, and its column.
+#: Title and column of each printed table.
 _TABLES = {
     "rel": ("95th percentile of the relative error, median over distributions", "rel_p95"),
     "abs": ("95th percentile of the absolute error, median over distributions", "abs_p95"),
     "bias": ("bias, median over distributions", "bias"),
 }
 _MOST_SIZES = 6
-#: What ``--show`` chooses on track "canonical".
+#: Choices of ``--show`` on track "canonical".
 _CANONICAL = {"mean": "mean estimate", "bias": "bias", "rmse": "root mean squared error"}
 
 
@@ -44,15 +44,15 @@ class BenchmarkOptions:
     ] = None
 
     def shown(self, option: str, allowed: Collection[str]) -> str:
-        """What tables show: the first that is allowed, unless something was asked for."""
+        """Quantity in the tables: as requested, else the first that is allowed."""
         return check_option(option, next(iter(allowed)) if self.show is None else self.show, allowed)
 
     def folder(self, name: str) -> Path:
-        """Of the run."""
+        """Configuration of the run."""
         return Path(f"calibrant-benchmark-{name}{'-quick' if self.quick else ''}") if self.out is None else self.out
 
     def sized(self, **quick: Any) -> dict[str, Any]:
-        """What a run takes, with other sizes where it is to be quick."""
+        """Options of a run, with smaller sizes with --quick."""
         return {"n_jobs": self.jobs, "seed": self.seed, "progress": True, **(quick if self.quick else {})}
 
 

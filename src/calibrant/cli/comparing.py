@@ -164,7 +164,7 @@ def _predictions(models: dict[str, FileColumns], frame: Any) -> dict[str, Predic
 
 
 def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
-    """Name of a model, and what names its columns: ``a=p_a``, ``a=p_x,p_y``, ``a=p_*``, or a column by itself."""
+    """Name of a model and the patterns of its columns: ``a=p_a``, ``a=p_x,p_y``, ``a=p_*``, or just a column."""
     if text in columns:
         return text, [text]
     name, equals, patterns = text.partition("=")

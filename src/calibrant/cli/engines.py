@@ -1,4 +1,4 @@
-"""Engines that commands can leave the reading to: many files, partitioned folders, databases."""
+"""Engines that read for a command: many files, partitioned folders, databases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Files:
 
     @property
     def separator(self) -> str:
-        """What separates fields of CSV."""
+        """Separator of CSV fields."""
         return "\t" if self.paths[0].lower().endswith(".tsv") else ","
 
 
@@ -70,7 +70,7 @@ def _root(path: Path) -> Path:
 
 
 def _within(path: Path) -> list[Path]:
-    """A file; or those of a folder and of folders in it, without hidden ones and what writers leave beside data."""
+    """A file; or those of a folder and of folders in it, without hidden files and those that writers add."""
     if not path.is_dir():
         return [path]
     inside = (f for f in sorted(path.rglob("*")) if f.is_file())
@@ -79,7 +79,7 @@ def _within(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: what it is called, the package it comes with, and how it opens files.
+    """An engine: its name, its package, and how it opens files.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Engine:
     module : str
         Whose absence says that it is not installed.
     session : callable
-        What is open while frames are read, a context manager.
+        A context manager that is open while frames are read.
     scan : callable
         Frame of files, within a session.
     """
@@ -99,7 +99,7 @@ class Engine:
     scan: Callable[[Any, Files], Any]
 
     def check_installed(self) -> None:
-        """ImportError with what to install."""
+        """ImportError naming the package to install."""
         if importlib.util.find_spec(self.module) is None:
             raise ImportError(f"--engine {self.name} is not installed: pip install {self.package}")
 
@@ -148,7 +148,7 @@ def opened(engine: str, path: str | None, kind: str | None, sql: str | None, dat
         raise ValueError(f"{'--sql' if files is None else f'--engine {engine}'}: {message}") from error
 
 
-#: Packages whose errors are about what they were given to read.
+#: Packages whose errors concern the files or the query.
 _THEIRS = ("duckdb", "pyspark", "py4j", "dask", "pyarrow", "fsspec")
 
 

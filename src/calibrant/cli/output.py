@@ -24,9 +24,9 @@ from ..exceptions import CalibrantWarning
 R = TypeVar("R")
 #: Endings of the names of pictures that matplotlib writes.
 _PICTURES = (".png", ".pdf", ".svg")
-#: What files of some options are.
+#: Kind of file that an option writes.
 _CONTENTS = {"html": "page", "plot": "picture"}
-#: What the library calls things, and what the command calls them.
+#: Advice of the library, and the same in terms of the command.
 _OPTIONS = (
     (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
     (r"on_invalid='drop'", "--on-invalid drop"),
@@ -78,7 +78,7 @@ def _end_cleanly() -> None:
 
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # A command that was told to go on (nohup), or that is called within a program, keeps what was set.
+        # Under nohup, or inside another program, handlers that were set stay.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with suppress(ValueError):  # not the main thread
                 signal.signal(number, end)
@@ -86,19 +86,19 @@ def _end_cleanly() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PrintOptions:
-    """What is printed, and the page beside it."""
+    """Printed output, and the page beside it."""
 
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
     html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file; - is standard output.")] = None
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False
 
     def text_of(self, result: Any) -> str:
-        """What a command prints of a result."""
+        """Text that a command prints for a result."""
         return json.dumps(result.to_dict(), allow_nan=False) if self.as_json else printable_lines(str(result))
 
 
 def for_command(result: R) -> R:
-    """A report or a comparison whose advice names what can be typed here."""
+    """A report or a comparison whose advice names options of the command."""
     return cast(R, replace(cast(Any, result), audience=Audience.COMMAND))
 
 
@@ -118,7 +118,7 @@ def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
 class Output:
     """A file that a command is to write, ``-`` for standard output; refused before anything is computed.
 
-    ``taken`` are the files that it may not be: what is read, and what is written beside it; of many, a list.
+    ``taken`` are the files that it must not be, those read and those written beside it; a list where there are many.
     """
 
     def __init__(self, option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
@@ -175,7 +175,7 @@ class Output:
 
 
 class Outputs:
-    """All files that a command writes: none of those that it reads, nor of each other."""
+    """All files that a command writes: each differs from the others and from those that it reads."""
 
     def __init__(self, read: Mapping[str, Any], *, force: bool, **paths: Path | None) -> None:
         taken = dict(read)
@@ -192,7 +192,7 @@ class Outputs:
         return self._files[name]
 
     def show(self, text: str) -> None:
-        """Print what was found, on standard error where standard output holds a file, and say what was written."""
+        """Print a result, on standard error where standard output holds a file, and name the files written."""
         typer.echo(text, err=any(file.standard for file in self._files.values()))
         for file in self._files.values():
             if file.path is not None and not file.standard:
@@ -200,7 +200,7 @@ class Outputs:
 
 
 def _in_options(message: str) -> str:
-    """A refusal of the library in the words of the command."""
+    """A message of the library in terms of the command."""
     for pattern, meant in _OPTIONS:
         message = re.sub(pattern, meant, message)
     return message

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..data.types import AnyArray
     from ..reporting import CalibratorComparison
 
-#: Numbers that a fit is given at most by default: beyond, more rows change little.
+#: Most numbers in a fit by default: beyond, more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
 #: As in ``reporting/comparison.py``, which this command need not load.
@@ -52,7 +52,7 @@ class FitOptions(PrintOptions):
     title: Annotated[str | None, typer.Option(help="Title of the comparison.")] = None
 
     def outputs(self, read: dict[str, Any], save: Path | None) -> Outputs:
-        """Files for the page and for what is saved."""
+        """Files for the page and for the saved result."""
         return Outputs(read, force=self.force, html=self.html, save=save)
 
     def compare(
@@ -65,7 +65,7 @@ class FitOptions(PrintOptions):
         n_classes = max(len(columns.probs), 2)
         names = None if calibrators is None else calibrators.split(",")
         with numbered(rows.numbers):
-            # Probabilities with names, which labels may go by.
+            # Names of columns may tell their labels.
             found = compare_calibrators(
                 rows.y_true.to_numpy(),
                 rows.y_prob,
@@ -181,14 +181,14 @@ def apply_command(
 
 @dataclass(frozen=True)
 class SavedComparison:
-    """The choice, the comparison as JSON holds it, and what to print of it."""
+    """The choice, the comparison as JSON, and its text."""
 
     chosen: str
     found: dict[str, Any]
     text: str
 
     def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
-        """ValueError for other classes or scores than those compared; other rows of these are said."""
+        """ValueError for classes or scores that differ from those compared; a message for rows that do."""
         if kind != self.found["input"]:
             raise ValueError(f"--from compared calibrators with --input {self.found['input']}; got --input {kind}")
         if list(classes) != self.found["classes"]:
@@ -203,7 +203,7 @@ class SavedComparison:
 
 
 def read_comparison(path: Path) -> SavedComparison:
-    """What `calibrant compare --save` or `--json` wrote; ValueError says what is wrong with anything else."""
+    """A file written by `calibrant compare --save` or `--json`; ValueError for any other, with the reason."""
     from ..calibrators.select import NAMED
 
     try:
@@ -281,7 +281,7 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) ->
     known = bool(names) and set(names) <= set(table.columns)
     columns = names if source.prob is None and known else source.probability_columns(table)
     if set(columns) == set(names):
-        columns = names  # whatever their order in the file
+        columns = names  # in any order in the file
     expected = int(calibrator.n_features_in_)
     if len(columns) != expected:
         raise ValueError(
@@ -294,7 +294,7 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) ->
 def _apply(
     calibrator: Calibrator, table: FileTable, names: dict[str, str], output: Output, out_format: str | None
 ) -> int:
-    """Write calibrated rows; returns how many. ``names``: what each column is called in the new file.
+    """Write calibrated rows; returns how many. ``names``: name of each column in the new file.
 
     Fields of CSV that are not calibrated are written as the text that they are, in quotes where these are needed.
     """

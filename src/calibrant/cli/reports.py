@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..measure.result import Estimate
     from ..reporting import Report
 
-#: What ``--fail-above`` can compare.
+#: Numbers that ``--fail-above`` can compare.
 _COMPARED: dict[str, Callable[[Estimate], float]] = {
     "value": lambda e: e.value,
     "corrected": lambda e: e.corrected,
@@ -111,7 +111,7 @@ class EngineSource(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(PrintOptions):
-    """What a report is to say and where it goes."""
+    """Contents of a report, and its files."""
 
     estimator: Annotated[
         str,
@@ -144,7 +144,7 @@ class ReportOptions(PrintOptions):
     fail_on: Annotated[
         str,
         typer.Option(
-            help="What --fail-above checks: value (sampling noise included), corrected (median-unbiased), "
+            help="Number that --fail-above checks: value (sampling noise included), corrected (median-unbiased), "
             "or low (the lower end of the interval)."
         ),
     ] = "value"
@@ -182,7 +182,7 @@ class ReportOptions(PrintOptions):
         return for_command(report(rows, None, **settings, **options))
 
     def check_by(self) -> None:
-        """Refuse what subgroups do not have."""
+        """Refuse options that subgroups do not have."""
         if self.tolerance is not None:
             raise ValueError(
                 "--tolerance is for the verdict on all rows; subgroups are tested without it: leave it out"
@@ -201,7 +201,7 @@ class ReportOptions(PrintOptions):
         return self.titled(sums.subgroups(self.chosen, level=self.level), source)
 
     def titled(self, found: SubgroupReport, source: EngineSource) -> SubgroupReport:
-        """With the title that was given, or the name of the file."""
+        """With the given title, or the name of the file."""
         return replace(found, title=self.title or f"Calibration of {source.name} by {source.by}")
 
     def finish(self, found: Report | SubgroupReport, sums: Accumulator | SubgroupSums, outputs: Outputs) -> None:
@@ -283,7 +283,7 @@ def merge_command(
 def _from_file(
     source: EngineSource, options: ReportOptions, notion: str, stream: bool | None, sum_tolerance: float | None
 ) -> tuple[Report | SubgroupReport, Accumulator | SubgroupSums]:
-    """Report on a file that is read here, whole or in pieces, and its sums where they are asked for."""
+    """Report on a file that is read here, whole or in pieces, and its sums if requested."""
     from ..accumulator import Accumulator
     from ..comparison.subgroups.build import subgroup_calibration
     from ..estimators import Binned
@@ -331,7 +331,7 @@ def _sums_by(columns: FileColumns, by: str, settings: Mapping[str, Any]) -> Subg
 
 
 def _merged(files: Sequence[Path]) -> Accumulator:
-    """The sums of all files together; ValueError names a file that is none, or that does not go with the others."""
+    """The sums of all files together; ValueError names a file without sums, or with sums that do not match."""
     from ..accumulator import Accumulator
 
     merged, seen = Accumulator(), dict[bytes, Path]()

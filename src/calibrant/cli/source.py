@@ -1,4 +1,4 @@
-"""What commands read: options that name a file and its columns (`Source`), what they are (`FileColumns`), and rows."""
+"""Input of commands: options that name a file and its columns (`Source`), the columns (`FileColumns`), and rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PIECE_ROWS = 500_000
 
 
 class Without(frozenset[str]):
-    """Options that a command lacks, beside the dataclass that declares them."""
+    """Options of a dataclass that a command lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file of predictions and what is said of it: the options of these names, as they were typed."""
+    """A file of predictions and its columns: the options of these names, as typed."""
 
     file: Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
     label: Annotated[str, typer.Option(help="Column of observed labels.")] = "y_true"
@@ -76,7 +76,7 @@ class Source:
         return found
 
     def with_subgroups(self, table: FileTable, patterns: Sequence[str]) -> tuple[FileColumns, list[str]]:
-        """Columns of the file, and those of subgroups, which are used for nothing else."""
+        """Columns of the file, and those of subgroups, which have no other role."""
         by = list(dict.fromkeys(c for pattern in patterns for c in table.find(pattern, "--by")))
         columns = self.columns(table, aside=by)
         if clash := [c for c in by if c in columns.names]:
@@ -84,7 +84,7 @@ class Source:
         return columns, by
 
     def columns(self, table: FileTable, aside: Collection[str] = ()) -> FileColumns:
-        """Columns of the file, where patterns leave some aside; ValueError says what is missing or at odds."""
+        """Columns of the file; patterns leave out those ``aside``. ValueError for missing or conflicting columns."""
         from ..data.columns import named_labels, some
         from ..data.labels import labels_in_order
 
@@ -118,7 +118,7 @@ class Source:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Columns of an open file, and what its labels are.
+    """Columns of an open file, and its labels.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class FileColumns:
     labels : list or None
         Labels of the columns of probabilities, in order, or both labels of a single column, where they are known.
     positive : label or None
-        The label that a single column is the probability of, where that was said.
+        Label whose probability a single column contains, if given.
     """
 
     table: FileTable
@@ -149,7 +149,7 @@ class FileColumns:
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """What the library is told of the labels."""
+        """Labels, as arguments of the library."""
         return {"labels": self.labels, "pos_label": self.positive}
 
     def notion(self, text: str) -> str | Notion:
@@ -165,7 +165,7 @@ class FileColumns:
                 start += batch.height
 
     def predictions(self, rows: FileRows | None = None, sum_tolerance: float | None = None) -> Predictions:
-        """Some rows, or all, judged."""
+        """Some rows, or all, validated."""
         from ..data.validation import as_predictions
 
         rows = next(self.pieces()) if rows is None else rows
@@ -173,7 +173,7 @@ class FileColumns:
         return as_predictions(rows.y_true, rows.y_prob, groups=rows.groups, **options)
 
     def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> FileRows:
-        """Rows of a frame that holds the columns."""
+        """Rows of a frame with these columns."""
         from ..data.tables import score_columns
 
         weight = None if self.weight is None else frame[self.weight].to_numpy()
@@ -194,7 +194,7 @@ class FileRows:
 
 @contextmanager
 def numbered(numbers: Sequence[int] | AnyArray) -> Iterator[None]:
-    """A complaint about a row names its number in the file, not in what was read of it."""
+    """Errors about a row give its number in the file, not in the piece that was read."""
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -35,7 +35,7 @@ def reading_saved() -> Iterator[None]:
 
 
 def stamp(name: str, version: int) -> dict[str, Any]:
-    """What stands first in a saved value: its format and who wrote it."""
+    """Header of a saved value: its format and version."""
     return {"format": name, "version": version, "calibrant": __version__}
 
 
@@ -88,7 +88,7 @@ class Codec:
         return None
 
     def call(self, kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
-        """What a class makes of decoded arguments; ValueError for those that it does not take."""
+        """A value of a class from decoded arguments; ValueError for arguments that the class does not take."""
         try:
             return kind(**{str(key): self.decode(value, str(key)) for key, value in arguments.items()})
         except TypeError as error:

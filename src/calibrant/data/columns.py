@@ -214,7 +214,7 @@ def _match(names: Sequence[str], labels: Sequence[Label]) -> tuple[Label, ...] |
 
 
 def _attempts(names: Sequence[str], labels: Sequence[Label]) -> Iterator[tuple[set[str], list[str]]]:
-    """What was compared: texts of the labels and texts of the columns."""
+    """Pairs that were compared: texts of the labels and texts of the columns."""
     for form in _FORMS:
         known = {form(text_of(label)) for label in labels}
         yield from ((known, [form(t) for t in texts]) for texts in _readings(names))

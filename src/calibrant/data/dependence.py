@@ -14,7 +14,7 @@ from .convert import to_array
 from .types import AnyArray, FloatArray, IntArray
 from .weights import of_variances
 
-#: What cosines of the score's rank count: gaps of all scores alike matter most, rough ones are small.
+#: Weights of cosines of the score's rank: gaps of all scores alike matter most, rough ones are small.
 _PARTS = (1.0, 0.5, 0.25)
 #: Cosines that say how much rougher sums of residuals vary.
 _ROUGH = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
@@ -205,8 +205,8 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
 
     Rows are put into cells of equal scores, or of some fifty neighbouring ones, and kept in their order within; the the
     mean residual of each cell is subtracted, so that miscalibration does not count as correlation. Repeats of a prompt
-    or forecasts of one event, one after the other, show here; shuffled rows do not. Of the first 2¹⁶ rows. Cost O(n log
-    n).
+    or forecasts of one event, one after the other, show here; shuffled rows do not. From the first 2¹⁶ rows. Cost O(n
+    log n).
     """
     s = scores[:_LOOKED_AT].astype(np.float64)
     r = outcomes[:_LOOKED_AT].astype(np.float64) - s

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SharedParameters:
-    """What a parameter means in every function that does not describe it itself.
+    """Description of a parameter in every function without one of its own.
 
     ``rows`` stands for ``y_true`` where a function takes an Accumulator too.
 

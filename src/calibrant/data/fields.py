@@ -1,4 +1,4 @@
-"""What saved fields must be: numbers of a kind and a range, and arrays of sizes that fit each other."""
+"""Types of saved fields: numbers of a kind and a range, and arrays of sizes that fit each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sizes = dict[str, int]
 
 
 class Field(ABC):
-    """What a saved field must be."""
+    """Type of a saved field."""
 
     @abstractmethod
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
@@ -58,7 +58,7 @@ class Numbers(Field):
     low: float = -LARGEST
     high: float = LARGEST
     ascending: bool = False
-    #: What they add up to.
+    #: Their sum.
     total: float | None = None
     #: Letters of NumPy's kinds of numbers that are allowed.
     kinds: str = "fi"

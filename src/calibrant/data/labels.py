@@ -14,10 +14,10 @@ from .columns import named_labels, named_order, only_count, some
 from .types import AnyArray, IntArray, Label
 
 _TILE = 1 << 17
-#: What is said of outcomes with the times at which they came.
+#: Message for outcomes with their times.
 _OF_TIMES = (
-    ": (time, event) pairs? Probabilities are of an event by some time t: pass event & (time <= t) of the rows that "
-    "are known until t"
+    ": (time, event) pairs? Probabilities are of an event by some time t: pass event & (time <= t) for the rows "
+    "observed until t"
 )
 #: Whole numbers up to here are exact as floats.
 _EXACT = 2.0**53
@@ -164,7 +164,7 @@ def check_labels(truth: AnyArray) -> AnyArray:
         if large.any():
             row = int(np.argmax(large))
             raise ValueError(
-                f"y_true must hold class labels; row {row} is {truth[row]!s}, which a float does not hold exactly "
+                f"y_true must hold class labels; row {row} is {truth[row]!s}, which a float cannot represent exactly "
                 "(above 2**53): pass integers"
             )
         return truth.astype(np.int64)

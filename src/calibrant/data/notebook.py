@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: tables and small drawings, without scripts, in the notebook's own colours."""
+"""Results in notebooks: tables and small drawings, without scripts, in the notebook's own colours."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def paragraph(text: str) -> str:
 
 
 def note(text: str) -> str:
-    """What is to be known of a table; nothing of nothing."""
+    """Note below a table; nothing for an empty text."""
     return f'<p class="note">{escape(text)}</p>' if text else ""
 
 
 def heading(text: str, level: int = 4) -> str:
-    """What follows, at a level of headings."""
+    """Heading of the next part, at a level."""
     return f"<h{level}>{escape(text)}</h{level}>"
 
 

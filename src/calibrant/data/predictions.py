@@ -79,7 +79,7 @@ class Predictions(Printable):
     @property
     def summary(self) -> str:
         """Rows and classes."""
-        return f"{self.n_samples:,} predictions of {len(self.classes):,} classes; calibrant.report() judges them."
+        return f"{self.n_samples:,} predictions of {len(self.classes):,} classes; calibrant.report() evaluates them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()

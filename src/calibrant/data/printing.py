@@ -1,4 +1,4 @@
-"""What is shown: numbers with the digits that their uncertainty allows, names from data, and words for who reads."""
+"""Printed text: numbers with the digits that their uncertainty allows, names from data, and words for who reads."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), 
     marks = [f"{mark} " for mark in marks] or [""] * len(names)
 
     def room() -> int:
-        """What other columns leave to names."""
+        """Width that other columns leave to names."""
         wide = (max(map(len, (head, *cells))) + 2 for head, cells in list(told.items())[1:])
         return text_width() - sum(wide) - len(marks[0] if marks else "")
 

@@ -1,4 +1,4 @@
-"""What every estimator reads: one-dimensional problems side by side, or one vector problem.
+"""Input of estimators: one-dimensional problems side by side, or one vector problem.
 
 Samples of a benchmark, classes of a one-vs-rest reduction, predicted classes, subgroups, days: all are *many problems
 in one dimension*. Their rows lie in one flat column, problem after problem; whoever works on them takes them in tiles.
@@ -17,7 +17,7 @@ from .predictions import effective_size
 from .types import AnyArray, FloatArray, IntArray, Label
 from .weights import are_binary
 
-#: Rows worked on at a time: what is made of them stays in the cache.
+#: Rows worked on at a time: their temporaries stay in the cache.
 TILE = 1 << 17
 #: Probabilities of classes whose sums are read together: few calls a class, and what fits make of them still fits it.
 _CLASSES = 1 << 19
@@ -28,7 +28,7 @@ _ROWS = 512
 class Problem(Sequence["Problem"]):
     """One calibration problem in one dimension, or many: is the mean of ``outcomes`` at score s equal to s?
 
-    What is made of problems has their ``shape``: () for one, (R,) for many.
+    Results have the ``shape`` of the problems: () for one, (R,) for many.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Problem(Sequence["Problem"]):
 
     @cached_property
     def parts(self) -> FloatArray | None:
-        """What parts of the residuals count in variances, (…, 5): sums that add, of rows in groups."""
+        """Weights of parts of the residuals in variances, (…, 5): sums that add, of rows in groups."""
         if self.effects is None:
             return None
         w = self.weights
@@ -186,7 +186,7 @@ class Problem(Sequence["Problem"]):
         return self.integral and self.design is None
 
     def variances(self, squares: FloatArray, weights: FloatArray) -> FloatArray:
-        """What rows count in the variance of weighted sums, (R, …): sums ``Σ w``, of relative weights ``Σ w²``."""
+        """Weights of rows in the variance of weighted sums, (R, …): sums ``Σ w``, of relative weights ``Σ w²``."""
         counts = weights if self.integral else squares
         if self.design is None:
             return counts
@@ -245,7 +245,7 @@ class Problem(Sequence["Problem"]):
 
 
 def _some(values: Any, a: int, b: int, alone: bool) -> Any:
-    """What is known of one of many problems, or of neighbouring ones."""
+    """One of many problems, or neighbouring ones."""
     if values is None or isinstance(values, (int, float)):
         return values
     return values[a] if alone else values[a:b]

@@ -29,7 +29,7 @@ VARIABLE, OFF = "CALIBRANT_PROGRESS", ("0", "off", "false", "no")
 
 @contextmanager
 def working(title: str, *, shown: bool | None = None) -> Iterator[None]:
-    """While something goes on, what it is and for how long; also a decorator.
+    """While something goes on, its name and duration; also a decorator.
 
     ``shown``: None after two seconds where somebody can see it, True at once, False not at all. What is within another
     call is part of that one, which True and False then are about.
@@ -147,7 +147,7 @@ class _Call:
 
 
 class _Bar:
-    """What rich draws: on a terminal, or in the cell of a notebook by a display that is updated (it needs no widgets).
+    """A bar drawn by rich: on a terminal, or in the cell of a notebook by a display that is updated (without widgets).
 
     ``stays`` leaves the last picture, also in a file; else nothing is left.
     """

@@ -1,4 +1,4 @@
-"""What every function of labels and probabilities takes besides its own arguments: named once, for all of them."""
+"""Arguments that every function of labels and probabilities takes besides its own: named once."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def public_function(
     return decorate
 
 
-#: What the rows that were added have settled, and where nothing is asked for.
+#: Arguments that the added rows have settled, and their defaults.
 _SETTLED = {"y_prob": None, "notion": "auto"} | {name: p.default for name, p in _OPTIONS.items()}
 
 

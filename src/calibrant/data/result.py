@@ -1,4 +1,4 @@
-"""What every result can do: one line, readable text, HTML, a dictionary, a table, a picture. Given once."""
+"""Base classes of results: one line, readable text, HTML, a dictionary, a table, a picture. Given once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
 class Printable(Documented):
-    """What shows itself: ``repr`` is one line of at most 200 characters; text and HTML begin with what was found.
+    """Base of values that show themselves: ``repr`` has at most 200 characters; text and HTML begin with the finding.
 
     A subclass says that in a sentence, and has ``plot()`` or says why there is no picture; the order is given once.
     """
@@ -38,11 +38,11 @@ class Printable(Documented):
 
         @property
         def summary(self) -> str:
-            """What was found, in one or two sentences."""
+            """The finding in one or two sentences."""
 
     @abstractmethod
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        """What there is to show: names and values, the most telling first."""
+        """Names and values to show, the most telling first."""
 
     def __repr__(self) -> str:
         return one_line(type(self).__name__, self._shown())
@@ -55,11 +55,11 @@ class Printable(Documented):
         return "\n".join(f"{name}: {short(value, _LONGEST_LINE)}" for name, value in self._shown())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what it is for, without scripts; nothing around it changes."""
+        """HTML for notebooks: the summary first, without scripts; nothing around it changes."""
         return notebook.fragment(notebook.paragraph(self.summary), self._figure_html(), self._words_html())
 
     def _figure_html(self) -> str:
-        """What ``plot()`` draws, as SVG; or why there is nothing."""
+        """The picture of ``plot()`` as SVG, or the reason why there is none."""
         plot = getattr(self, "plot", None)
         try:
             return notebook.note(self._unpictured) if plot is None else str(plot().to_svg())
@@ -115,9 +115,9 @@ class Result(Printable):
 
 
 class Tabular:
-    """What has rows, and gives them as a data frame."""
+    """Base of values with rows, which are given as a data frame."""
 
-    #: Of the frames that the rows came in; set by :func:`with_library`, no part of the value.
+    #: Library of the frames of the rows; set by :func:`with_library`, not part of the value.
     _library: str | None = None
 
     @abstractmethod
@@ -138,7 +138,7 @@ class Tabular:
 
 
 def with_library(library: str | None, found: Found) -> Found:
-    """What was found, whose table is by default of the library that its rows came in.
+    """The result, whose table is by default of the library of its rows.
 
     That is no field: the same numbers are the same value, whatever they came in.
     """
@@ -212,7 +212,7 @@ class LazyMapping(Mapping[K, V]):
 
 
 class WithPage:
-    """What has a page of its own."""
+    """Base of values with a page."""
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
@@ -238,7 +238,7 @@ class Paged(WithPage, Table):
 
 
 class Drawn(Printable):
-    """What can be drawn, by the display of :mod:`calibrant.plot` that it names."""
+    """Base of values that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
 
     display: ClassVar[str]
 
@@ -311,7 +311,7 @@ def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
 
 
 def short(value: Any, longest: int = _LONGEST_PART) -> str:
-    """A value in few characters: numbers with four digits, and of what is long what it is and how long."""
+    """A value in few characters: numbers with four digits, and for long values their type and length."""
     value = (
         value.item()
         if isinstance(value, np.generic) or (np.ndim(value) == 0 and isinstance(value, np.ndarray))

@@ -1,4 +1,4 @@
-"""What rooms need of those below them, which `calibrant` hands over as it is imported: displays, pages, names."""
+"""Functions of lower rooms that upper ones need; `calibrant` sets them at import: displays, pages, names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 display: Callable[[str], Any]
 #: Self-contained HTML page of a report, or of a result that has tables.
 page: Callable[[Any], str]
-#: A calibrator of so many classes, by its name.
+#: A calibrator for a number of classes, by its name.
 calibrator: Callable[[str, int], Any]
 #: A report as a part of another page.
 inline: Callable[[Any], str]

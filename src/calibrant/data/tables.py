@@ -43,7 +43,7 @@ def format_of(path: Path) -> str | None:
     return _SUFFIXES.get(path.suffix.lower())
 
 
-#: First bytes of files that are not read here: what they are, and what makes one that is.
+#: First bytes of files that are not read here: their kind, and how to convert them.
 _OTHER_KINDS = (
     (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the sheet as CSV, or unzip the archive"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
@@ -87,7 +87,7 @@ def check_separated(name: str, columns: Sequence[str]) -> None:
 
 
 class Headed:
-    """What has columns, and a name.
+    """A table with a name and columns.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class FileTable(Headed):
 
     @property
     def separator(self) -> str:
-        """What separates fields of CSV."""
+        """Separator of CSV fields."""
         return "\t" if self.path.suffix.lower() == ".tsv" else ","
 
     @property
@@ -286,7 +286,7 @@ class FileTable(Headed):
         yield from [chosen.collect()] if size is None else chosen.collect_batches(chunk_size=size)
 
     def sample(self, columns: Sequence[str], most: int, seed: int, size: int) -> tuple[Any, AnyArray]:
-        """Some columns of at most so many rows, all if there are no more, else at random; and their numbers, ascending.
+        """Some columns of at most ``most`` rows, drawn at random if there are more; and their numbers, ascending.
 
         Every row has a random key, and those with the smallest are kept: memory for twice as many.
         """

@@ -28,7 +28,7 @@ _TILE = 1 << 15
 _LONG_TILE = 1 << 17
 #: Values looked at first, where most end the search.
 _FIRST_TILE = 64
-#: From so many rows on scores of 0 and 1 alone are taken for predicted labels.
+#: From this number of rows on, scores of 0 and 1 only are taken for predicted labels.
 _ENOUGH = 8
 #: Standard errors by which another order of the columns must do better, on rows that did not choose it.
 _CLEARLY = 4.0

@@ -1,4 +1,4 @@
-"""What rows with weights are asked for everywhere: small pure functions, each written once."""
+"""Functions of weights that many rooms need: small and pure, each written once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Any
 #: Names of temporary files: hidden, the host and the process that writes them, so that leftovers are told.
 _TEMPORARY = ".{name}.{host}-{pid}.tmp"
 _SCRATCH = "scratch"
-#: What there is no room or no right for, whichever library found it.
+#: Errors of full disks and missing rights, from any library.
 _FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
 
 
@@ -143,14 +143,14 @@ def _host() -> str:
 
 
 def _left_behind(folder: Path, prefix: str, suffix: str) -> list[Path]:
-    """What processes of this machine that are gone have left in a folder: prefix, their number, suffix (a pattern)."""
+    """Files left in a folder by ended processes of this machine: prefix, process number, suffix (a pattern)."""
     pattern = re.compile(re.escape(prefix) + r"(\d+)" + suffix)
     matches = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
     return [entry for entry, match in matches if match and not _alive(int(match[1]))]
 
 
 def _explained(error: Exception, path: Path) -> Exception:
-    """A full disk and its like as what they are, whatever library met them."""
+    """A full disk and the like as OSError, whichever library met them."""
     code: int | None = getattr(error, "errno", None)
     if code is None and (code_in_text := re.search(r"os error (\d+)", str(error))):
         code = _FAILED.get(int(code_in_text[1]))

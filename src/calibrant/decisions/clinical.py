@@ -1,4 +1,4 @@
-"""What clinical prediction models are judged by: ICI, E50, E90, slope and intercept, net benefit."""
+"""Measures of clinical prediction models: ICI, E50, E90, slope and intercept, net benefit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     standard_errors: Mapping[str, float]
 
     one_unit: ClassVar[bool] = False
-    _blank: ClassVar[str] = "no interval without a level, and none of Emax, the largest gap"
+    _blank: ClassVar[str] = "no interval without a level, nor for Emax, the largest gap"
 
     def measured(self) -> list[Measure]:
         """All measures; O:E and slope are ideally 1, the others 0."""
@@ -147,7 +147,7 @@ MEASURES = {
     "intercept": "intercept",
     "slope": "slope",
 }
-#: What those of a calibrated model are, where that is not 0.
+#: Values for a calibrated model, where these are not 0.
 IDEALS = {"observed_expected": 1.0, "slope": 1.0}
 
 
@@ -330,7 +330,7 @@ def _of_intercept(problem: Problem, weights: FloatArray, value: float, eps: floa
 def _of_distances(
     problem: Problem, level: float, n_draws: int, rng: np.random.Generator, values: Mapping[str, float]
 ) -> dict[str, Uncertain]:
-    """Credible intervals of ICI, E50, E90 and ECI from the posterior of the map, widened to hold the values.
+    """Credible intervals of ICI, E50, E90 and ECI from the posterior of the map, widened to contain the values.
 
     It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 where the scores may well be
     calibrated.

@@ -1,4 +1,4 @@
-"""`expected_cost`: what the decisions cost that probabilities lead to, beside those of other thresholds."""
+"""`expected_cost`: cost of the decisions that probabilities lead to, beside those of other thresholds."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ExpectedCost(Picture):
     at_half : MeanCost or None
         Cost of acting from a probability of 0.5 on.
     half_excess : MeanCost or None
-        ``at_half - realised``, row by row: what the threshold saves.
+        ``at_half - realised``, row by row: the savings by the threshold.
     recalibrated_threshold : float or None
         The stated probability from which acting is cheaper if the recalibrated ones are right, by a fit to all rows:
         acting from here on does nearly what ``recalibrated`` costs. Infinite where acting never pays.
@@ -118,7 +118,7 @@ class ExpectedCost(Picture):
     label : label
         The class that thresholds are probabilities of.
     thresholds, costs, stated_costs : ndarray of shape (m,)
-        Cost per row of acting from each threshold on, and what the probabilities say it is; empty where there is no
+        Cost per row of acting from each threshold on, and the cost that the probabilities predict; empty without
         ``threshold``.
     calibrator : str or None
         Name of the calibrator; None without recalibration.
@@ -165,7 +165,7 @@ class ExpectedCost(Picture):
 
     @property
     def summary(self) -> str:
-        """What acting by the probabilities costs, and what other thresholds do, in a sentence."""
+        """Cost of acting by the probabilities, and of other thresholds, in a sentence."""
         by = "by the probabilities" if self.threshold is None else f"from {self.threshold:.3g} on"
         found = [f"Acting {by} costs {self._cost(self.realised)} per row ({self._total(self.realised)} in total)"]
         if self.half_excess is not None:
@@ -203,7 +203,7 @@ class ExpectedCost(Picture):
                 value = known(cost.value, half_width(*cost.interval))
                 lines.append(f"{name:<46}{value:>9}{f'{low} to {high}':>22}{self._total(cost):>12}")
         shares = ", ".join(f"{printable(str(name))} {100 * share:.1f} %" for name, share in self.shares.items())
-        notes = [f"decisions: {shares}; difference from what is expected: p {equals(self.gap_pvalue)}"]
+        notes = [f"decisions: {shares}; difference from the expected cost: p {equals(self.gap_pvalue)}"]
         if self.calibrator is not None:
             notes.append(f"recalibrated by {self.calibrator}, cross-fitted")
         if self.threshold is not None:
@@ -216,9 +216,7 @@ class ExpectedCost(Picture):
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw cost against threshold, on given axes or on a new figure; returns the display."""
         if self.threshold is None:
-            raise ValueError(
-                "cost against threshold needs two classes and two decisions, each the cheaper one for some"
-            )
+            raise ValueError("cost against threshold needs two classes and two decisions, each cheaper for one class")
         return super().plot(ax, **options)
 
 
@@ -257,7 +255,7 @@ def expected_cost(
         are those of groups. Default: all rows are independent.
     costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
         Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also where
-        ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer. Of two classes
+        ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer. With two classes
         ``{"fp": 10, "fn": 200}``: costs of a false positive and of a false negative (and of "tp" and "tn", 0 by
         default), with the labels as decisions.
     decisions : sequence of A names, optional
@@ -296,7 +294,7 @@ def expected_cost(
     independent, which makes them slightly too short; they are also too short if a rare, expensive error hardly occurs
     in the data. The best constant decision is chosen on the same rows: if two are about equally good, its cost is
     slightly optimistic.
-    Standard errors count whole-number weights as repeats. Of two decisions, the one for the positive class is taken
+    Standard errors count whole-number weights as repeats. With two decisions, the one for the positive class is taken
     where its probability is at least the threshold. Cost O(n K A + n log n) and ``cv + 1`` fits.
 
     References
@@ -415,7 +413,7 @@ class _Mean:
 
 @dataclass(frozen=True)
 class _Acting:
-    """Of two classes and two decisions: from which probability of the positive class on which decision is cheaper.
+    """With two classes and two decisions: from which probability of the positive class on which decision is cheaper.
 
     ``fp`` and ``fn`` are what acting costs more for a negative, and not acting for a positive.
     """
@@ -521,7 +519,7 @@ def _folds(units: IndependentUnits, cv: int, random_state: Any) -> Folds:
 def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) -> tuple[Any, ...]:
     if decisions is None:
         return classes if number == len(classes) else tuple(range(number))
-    message = f"decisions must be {number} different names, one a column of costs; got {decisions!r}"
+    message = f"decisions must be {number} different names, one per column of costs; got {decisions!r}"
     if isinstance(decisions, (str, bytes)):
         raise ValueError(message)
     try:

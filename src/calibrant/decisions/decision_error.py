@@ -80,7 +80,7 @@ class DecisionCalibrationError(Result):
     (0.0, 0.2)
     """
 
-    _unpictured: ClassVar[str] = "No picture: the error at thresholds is that of the reliability diagram between them."
+    _unpictured: ClassVar[str] = "No picture: the reliability diagram shows the error between the thresholds."
 
     error: float
     error_interval: Interval

@@ -1,4 +1,4 @@
-"""`optimism_corrected`: calibration measures of a model on the rows of its fit, less what that flatters them by."""
+"""`optimism_corrected`: calibration measures of a model on the rows of its fit, minus their optimism there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
 
-#: Measures that are above and below what is right by chance; distances are only above.
+#: Measures that chance moves up and down; distances move up only.
 _SIGNED = ("observed_expected", "in_the_large", "intercept", "slope")
 _TRIES = 1000
 
@@ -70,7 +70,7 @@ class OptimismCorrected(MeasuresDrawn, Table):
     warnings: tuple[str, ...] = ()
 
     one_unit: ClassVar[bool] = False
-    _blank: ClassVar[str] = "the bootstrap corrects distances, but gives no interval of them"
+    _blank: ClassVar[str] = "the bootstrap corrects distances, but gives no interval for them"
 
     def measured(self) -> list[Measure]:
         """Corrected measures; O:E and slope are ideally 1, the others 0."""
@@ -303,7 +303,7 @@ class _Trial:
         return _numbers(m)
 
     def optimism(self, seed: int) -> FloatArray:
-        """What a model fitted to a resample measures there above what it measures on all rows."""
+        """Measures of a model on the resample of its fit, minus those on all rows."""
         from threadpoolctl import threadpool_limits
 
         rng, n = np.random.default_rng(seed), len(self.y)

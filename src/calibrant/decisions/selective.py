@@ -17,7 +17,7 @@ from ..data.types import AnyArray, FloatArray, Interval
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 
-#: Areas below this are 0, but for rounding; a factor beyond e to this is no different from that.
+#: Areas below this are 0, but for rounding; factors beyond e to this are cut off there.
 _ROUNDING, _FAR = 1e-12, 100.0
 
 
@@ -215,7 +215,7 @@ class _Areas(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """Rows in falling order of confidence, equal ones together, in units of the effective sample size n.
+    """Rows in decreasing order of confidence, equal ones together, in units of the effective sample size n.
 
     ``before``, ``wrong_before`` are the weights of the rows, and of those that are wrong, ahead of each distinct
     confidence; ``place`` says which one a row has.
@@ -233,7 +233,7 @@ class _Order:
 
     @classmethod
     def of(cls, p: Predictions, confidence: FloatArray) -> _Order:
-        """Of the rows that have weight."""
+        """Coverage of the rows with weight."""
         w = ones_or(p.weights, p.n_samples)
         used = np.flatnonzero(w > 0)
         n = p.effective_size
@@ -245,7 +245,7 @@ class _Order:
         return cls(-negated, weight, missed, before, wrong_before, place, wrong, w, n)
 
     def areas(self) -> tuple[dict[str, float], dict[str, FloatArray]]:
-        """The areas, and what each row adds to them: influence functions, up to a constant."""
+        """The areas, and the contribution of each row: influence functions, up to a constant."""
         from scipy.special import digamma
 
         n, missed = self.n, float(self.wrong.sum())
@@ -253,7 +253,7 @@ class _Order:
         inverse = digamma(self.before + self.weight + 1) - digamma(self.before + 1)  # sum of 1 / rank
         mean_inverse = inverse / self.weight
         later = float(inverse.sum()) - np.cumsum(inverse)
-        loss = 1 - self.before * mean_inverse + later  # what an error here adds to n · AURC
+        loss = 1 - self.before * mean_inverse + later  # contribution of an error here to n · AURC
         aurc = float(self.wrong @ loss) / n
         accepted = 1 - (self.before + self.weight / 2) / n
         augrc = float(self.wrong @ accepted) / n
@@ -272,7 +272,7 @@ class _Order:
         return {**values, "error_rate": rate}, {**moved, "error_rate": row}
 
     def interval(self, name: str, value: float, se: float, level: float) -> Interval:
-        """Normal on the log scale, and no further than what can be; of a vanishing standard error see above."""
+        """Normal on the log scale, within the possible range; for a vanishing standard error see above."""
         from scipy.special import ndtri
 
         nan = float("nan")

@@ -126,7 +126,7 @@ class Estimator:
     are for estimators of this package: their defaults suit any other.
     """
 
-    #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
+    #: "scalar" problems (one score per sample), "vector" ones (a probability vector per sample), or both.
     _serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -243,7 +243,7 @@ class Cells:
         return out
 
     def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
-        """What is smoothed: positives, or residuals ``positives - score · count``."""
+        """Smoothed sums: positives, or residuals ``positives - score · count``."""
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
 
 
@@ -346,7 +346,7 @@ class CellEstimator(Estimator, ABC):
         """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
 
     def fit(self, sums: Any) -> FittedSums:
-        """What is found in sums: value, curve and interval read it."""
+        """The fit to sums: value, curve and interval read it."""
         return FittedSums(self, sums)
 
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
@@ -379,7 +379,7 @@ class CellEstimator(Estimator, ABC):
     _cells_are_atoms: ClassVar[bool] = False
 
     def _held(self, sums: Any) -> tuple[CellEstimator, Any]:
-        """What reads resamples, with all that was found in the data held, and the sums that are drawn.
+        """An estimator for resamples, with all parameters found in the data fixed, and the sums that are drawn.
 
         ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.resampled(count, positive)`` many.
         """
@@ -419,7 +419,7 @@ class FittedSums:
         return self._known[norm]
 
     def first(self, problems: int) -> FittedSums:
-        """Of the first ones of the problems."""
+        """Powers of the first problems."""
         return self.estimator.fit(self.sums[:problems])
 
 
@@ -460,7 +460,7 @@ class PosteriorEstimator(CellEstimator):
     """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
 
     def fit(self, sums: Any) -> FittedPosterior:
-        """What is found in sums: value, curve, draws and interval read it."""
+        """The fit to sums: value, curve, draws and interval read it."""
         return FittedPosterior(self, sums)
 
     @abstractmethod

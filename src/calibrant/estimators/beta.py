@@ -264,7 +264,7 @@ def neighbours(
         columns = np.arange(points.size)
         log_k = log_kernels(points)
         at_own = log_k[points, columns]
-        # What else lies at the sample's own score.
+        # The other samples at the sample's own score.
         rest, value_rest = (
             _remainder(whole[:, points].sum(axis=0), part[:, points])
             for whole, part in zip(plain, (own, own * values), strict=True)

@@ -120,7 +120,7 @@ class CrossFit(Estimator):
         return value / total if total > 0 else float("nan")
 
     def _folds(self, problem: Problem) -> Iterator[Fold]:
-        """What each fold holds, beside the map of the others; folds that leave nothing to fit are left out."""
+        """Rows of each fold, beside the map of the others; folds that leave nothing to fit are left out."""
         parts = split(problem, self.cv, self.random_state)
         for fold in np.flatnonzero(parts.known()):
             here = parts.weight[fold] > 0

@@ -194,7 +194,7 @@ def on_cells(sums: GridMoments, h: float) -> GridMoments:
 
 def loo_width(sums: GridMoments, kernel: str, *, residual: bool) -> float:
     """Bandwidth over scores under which outcomes are likeliest, each predicted from the other samples."""
-    # Of equals the widest that does no harm: a wide kernel over residuals has less noise, one over outcomes leaks.
+    # Among equals the widest that does no harm: a wide kernel over residuals has less noise, one over outcomes leaks.
     widths = [w * (sums.high - sums.low) for w in (WIDTHS if residual else WIDTHS[::-1])]
     return choose(widths, lambda h: kernel_cells(sums, h, kernel, residual=residual))
 

@@ -194,7 +194,7 @@ class DirichletKernel(EstimatorWithSE):
         return PowerAndSE.of_terms(terms, influence, np.where(known, rows.mass, 0.0), rows.size)
 
     def _details(self, problem: Any, norm: float) -> dict[str, float]:
-        """What :attr:`Estimate.details` holds, of a vector problem.
+        """Contents of :attr:`Estimate.details` for a vector problem.
 
         ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
         part of the samples around which one outweighs all others, so that they have no unbiased square. And at the
@@ -277,7 +277,7 @@ class DirichletKernel(EstimatorWithSE):
         return float(self._tried[int(np.argmax(score))])
 
     def _score_values(self, counts: AxisCounts) -> FloatArray:
-        """What is smoothed of one score at a time, (2, m)."""
+        """Smoothed values of one score at a time, (2, m)."""
         outcomes = np.broadcast_to(OUTCOMES, counts.mass.shape)
         return outcomes - counts.scores if self.residual else outcomes
 
@@ -306,7 +306,7 @@ class DirichletKernel(EstimatorWithSE):
         return float(BANDWIDTHS[int(np.argmin(loss))])
 
     def _values(self, sample: Simplex) -> FloatArray:
-        """What is smoothed, (n, K)."""
+        """Smoothed values, (n, K)."""
         return sample.residuals() if self.residual else sample.one_hot()
 
     def _check_norm(self, norm: float) -> None:

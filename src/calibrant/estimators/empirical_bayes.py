@@ -29,7 +29,7 @@ _TIMES = 5.0
 _NEGLIGIBLE = 1e-4
 #: A sample size above which none is told from another.
 _HEAVIEST = 1e12
-#: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
+#: Typical models: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
     (
@@ -59,7 +59,7 @@ TYPICAL_CONFIDENCE = Prior(
     intercept=0.3,
     slope=0.4,
 )
-#: What is possible: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term. In an
+#: Possible models: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term. In an
 #: order in which the mode of one is near that of the next, where its fit begins.
 WIDE = Prior(
     (
@@ -200,7 +200,7 @@ class EmpiricalBayes(PosteriorEstimator):
 
 
 def _placed(places: Sequence[IntArray], found: Sequence[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    """What was found of some problems after others, (…, n), in the order of all; NaN where there are no samples."""
+    """Results of some problems after others, (…, n), in the order of all; NaN without samples."""
     out = np.full((int(np.prod(shape)), found[0].shape[-1] if found else 1), np.nan)
     for some, values in zip(places, found, strict=True):
         out[some] = values

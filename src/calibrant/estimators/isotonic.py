@@ -1,4 +1,4 @@
-"""Of sorted scores: the gap to their isotonic recalibration (`Isotonic`), and sums of residuals (`Cumulative`)."""
+"""Sorted scores: the gap to their isotonic recalibration (`Isotonic`), and sums of residuals (`Cumulative`)."""
 
 from __future__ import annotations
 

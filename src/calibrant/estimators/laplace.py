@@ -164,7 +164,7 @@ class RankCells:
         """Logit of the mean score, drawn ``1 / (2n + 4)`` towards the middle: n samples cannot tell 0 from less.
 
         Where less than one outcome of a kind is expected, by so much less: a class of thousands is not drawn away from
-        what it says.
+        its scores.
         """
         n = np.asarray(self.size)[..., None]
         total = np.maximum(self.count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
@@ -303,7 +303,7 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
         gain = mode.likelihood - 0.5 * quadratic(mode.theta, precision) - calibrated.likelihood
         return mode, curvature, gain + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
 
-    # What groups share is there in a calibrated model too: it is no evidence against it.
+    # Effects of groups are there in a calibrated model too: they are not evidence against it.
     null = 0.0 if moved is None else fitted(np.full(size, _NOTHING), mode)[2]
     for component in prior.components:
         mode, curvature, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)

@@ -1,4 +1,4 @@
-"""Draws of recalibration maps from the posterior of :mod:`.laplace`, and what they leave of gaps."""
+"""Draws of recalibration maps from the posterior of :mod:`.laplace`, and the gaps that remain."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _rows(values: FloatArray, numbers: IntArray) -> FloatArray:
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """What is the model's in coefficients (…, P, D), where the groups of a sample moved them.
+    """The model's part in coefficients (…, P, D), where the groups of a sample moved them.
 
     A sum of two normal variables. The first is as large as that of a component drawn from the prior given the sum, or,
     every other time, as all components together make it: that gaps are not rough leaves the amplitude of the fit small,

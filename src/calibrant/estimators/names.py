@@ -38,7 +38,7 @@ NAMES: dict[str, tuple[type[Estimator], tuple[str, ...]]] = {
     "smooth": (Smooth, ("bandwidth",)),
     "sweep": (Sweep, ()),
 }
-#: Words that say of bins what they are, wherever they stand.
+#: Words for kinds of bins, in any place.
 _OF_BINS: dict[str, dict[str, Any]] = {
     **{name: {"strategy": name} for name in STRATEGIES},
     **{name: {"mapping": name} for name in ("hard", "linear", "linear-as-printed")},

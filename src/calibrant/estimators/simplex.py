@@ -72,7 +72,7 @@ class SimplexBinned(Estimator):
         return _Cut.of(self, problem).data(norm)
 
     def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> TruthPath:
-        """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..measure.intervals`.
+        """Value of the estimator when the true gaps are a multiple of those found; see :mod:`..measure.intervals`.
 
         Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
         """
@@ -93,7 +93,7 @@ class SimplexBinned(Estimator):
                 # Covariance diag(p) - p pᵀ, that of one categorical draw.
                 shake = spread * noise - chance * (noise * spread).sum(axis=-1, keepdims=True)
                 powers[i, rows] = cut.read(chance + shake, count, norm)
-        # What a cell blurs is not known: the truth is that of its means.
+        # The variation within a cell is not known: the true value is that of its means.
         truths = np.array([vector_power(c - mean, cut.mass, norm, c if cut.drawn else None) for c in chances])
         return TruthPath(powers, truths, cut.data(norm))
 

@@ -249,7 +249,7 @@ class _Product(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """What weights are summed with: values and a 1 for the total, (n, K + 1)."""
+    """Factors of weights in sums: values and a 1 for the total, (n, K + 1)."""
 
     first: FloatArray
     second: FloatArray | None
@@ -310,7 +310,7 @@ def _one_hot(values: FloatArray) -> bool:
 def _to_sum(
     sample: Simplex, values: FloatArray, second: FloatArray | None
 ) -> tuple[_Values | _Classes, AnyArray | slice]:
-    """What is summed, and the order that it wants samples in."""
+    """The summands, and the order of samples that they need."""
     # A row's weight is that of its repeats together; squares are of single samples.
     single = 1 / sample.mass if sample.integral and (sample.mass != 1).any() else None
     if _one_hot(values) and (second is None or second is values or np.array_equal(second, values)):

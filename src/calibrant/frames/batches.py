@@ -17,21 +17,21 @@ from ..data.types import AnyArray, FloatArray, Label
 from .frame_columns import FrameColumns, known
 from .keys import weight_fits
 
-#: Numbers of a batch, about: some 16 MB, and at least so many rows.
+#: Approximate numbers in a batch (some 16 MB), and the least number of rows.
 _NUMBERS, _FEWEST = 1 << 21, 1 << 12
 
 
-#: What engines say of workers that cannot import a package, or run another Python.
+#: Errors of engines whose workers cannot import a package, or run another Python.
 _NO_MODULE = re.compile(r"No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 
 
-#: Sums for each value of a column; for None where there is no column.
+#: Sums for each value of a column; for None without a column.
 Sums: TypeAlias = dict[Label, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """What is made of batches: sums of the rows that can be read, and the number of the others.
+    """Sums of the valid rows of batches, and the number of the others.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Batched:
         groups = () if self.columns.groups is None else (frame[self.columns.groups].to_numpy(),)
         try:
             total.update(y, p, w, *groups)
-        except (ValueError, TypeError):  # which leaves the sums as they were: some rows are bad, or more is wrong
+        except (ValueError, TypeError):  # which leaves the sums unchanged: some rows are bad, or more is wrong
             good = self.good(y, p, w)
             if good.all():
                 raise
@@ -74,7 +74,7 @@ class Batched:
                 total.update(_plain(y[good]), p[good], None if w is None else w[good], *(g[good] for g in groups))
 
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-        """Labels, probabilities and weights of a batch; what is null is None or NaN."""
+        """Labels, probabilities and weights of a batch; nulls are None or NaN."""
         c = self.columns
         probs = np.empty((len(batch), len(c.probs)), c.dtype, order="F")
         for k, name in enumerate(c.probs):
@@ -119,7 +119,7 @@ def added(c: FrameColumns, start: Callable[[], Any]) -> Sums:
 
 @contextmanager
 def _workers(engine: str, cure: str) -> Iterator[None]:
-    """ImportError with what to do, in place of a trace of the engine, where workers lack this package or one of its."""
+    """ImportError with advice instead of the engine's traceback, where workers lack this package or a dependency."""
     try:
         yield
     except Exception as error:
@@ -127,8 +127,8 @@ def _workers(engine: str, cure: str) -> Iterator[None]:
             raise
         lack = f"lack {missing[1]}" if missing[1] else "run another version of Python"
         raise ImportError(
-            f"{engine}'s workers {lack}: they read several columns of probabilities, and one column with other sums "
-            f"than those of fixed bins and grids, by calibrant's own code; {cure}"
+            f"{engine}'s workers {lack}: calibrant's own code runs there for several columns of probabilities, and for "
+            f"sums other than those of fixed bins and grids; {cure}"
         ) from None
 
 

@@ -23,7 +23,7 @@ MOST_CLASSES = 1000
 
 @dataclass(frozen=True, eq=False)
 class FrameColumns:
-    """Columns of a frame: what they are called, what they hold, and which label each probability is of.
+    """Columns of a frame: their names, their types, and the label of each probability.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class FrameColumns:
     probs : tuple of str
         Columns of probabilities, in the order of ``classes``.
     dtype : numpy.dtype
-        Of the scores: what is a rounding error of theirs.
+        Tolerance for rounding errors of the scores.
     kind : narwhals dtype
         Of the labels.
     classes : tuple
-        Labels; of one column whose labels are told by the rows, those that may come: -1 or 0, and 1.
+        Labels; for one column whose labels the rows determine, the possible ones: -1 or 0, and 1.
     positive : int or None
         Place of the class that a single column is the probability of.
     told : bool
-        Whether the labels are known, rather than told by the rows.
+        Whether the labels are known before the rows are read.
     floats : bool
         Whether the scores are floats already.
     """
@@ -139,7 +139,7 @@ class FrameColumns:
         return replace(self, classes=tuple(labels_in_order(seen, k) if named is None else named))
 
     def with_labels(self, seen: AnyArray) -> FrameColumns:
-        """These, of a single column whose labels are told by the rows, once they are."""
+        """These, for a single column, with the labels that the rows have."""
         _, classes, positive = encode_binary(seen, None, 1)
         return replace(self, classes=classes, positive=positive, told=True)
 
@@ -155,7 +155,7 @@ class FrameColumns:
             raise ValueError(f"label must hold labels; column {self.label!r} has none")
         if len(known) > MOST_CLASSES:
             raise ValueError(
-                f"label must hold at most {MOST_CLASSES} labels; column {self.label!r} has {len(known)}: is it the one?"
+                f"label must hold at most {MOST_CLASSES} labels; column {self.label!r} has {len(known)}: wrong column?"
             )
         whole = [int(v) if isinstance(v, float) and v == v // 1 else v for v in known]
         return tuple(sorted(whole))
@@ -168,7 +168,7 @@ class FrameColumns:
 
     @property
     def scores(self) -> Any:
-        """What the scores are to an engine."""
+        """Type of the scores in an engine."""
         return nw.Float32 if self.dtype == np.float32 else nw.Float64
 
     @property
@@ -199,12 +199,12 @@ class FrameColumns:
 
     @cached_property
     def engine(self) -> str:
-        """What works on the frame: ``"polars"``, ``"duckdb"``, ``"pyspark"``, …"""
+        """Engine of the frame: ``"polars"``, ``"duckdb"``, ``"pyspark"``, …"""
         return str(self.frame.implementation.value)
 
     @property
     def empty(self) -> Predictions:
-        """Predictions of these labels without rows, for what a notion wants to know."""
+        """Predictions of these labels without rows, which a notion reads."""
         shape = (0,) if self.positive is not None else (0, len(self.probs))
         nothing: AnyArray = np.empty(0, np.intp)
         return Predictions(np.empty(shape, self.dtype), nothing, None, self.classes, self.positive, self.eps)
@@ -214,7 +214,7 @@ def as_frame(frame: Any) -> Any:
     """A frame that narwhals can read; TypeError for anything else."""
     try:
         with warnings.catch_warnings():
-            # Of a package that is to take Dask over one day.
+            # Warning of a package that is to take Dask over one day.
             warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
             return nw.from_native(frame)
     except TypeError:

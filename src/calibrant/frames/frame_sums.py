@@ -77,7 +77,7 @@ def from_frame(
     pos_label : label, optional
         The label that a single column ``prob`` is the probability of. Default: 1 for labels in {0, 1} or bool.
     n_cells : int, default 4096
-        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
+        Cells of scores: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
         sums are not kept (quantile bins, ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
         What to do with invalid rows: a label or probability that is missing or not one, probabilities outside
@@ -128,7 +128,7 @@ def from_frame(
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
     if groups is not None and by is not None:
         raise ValueError(
-            f"groups and by cannot go together; got groups={groups!r} and by={by!r}: select one value of by"
+            f"groups and by cannot be combined; got groups={groups!r} and by={by!r}: filter to one value of by"
         )
     check_choice("n_cells", n_cells, _CELLS)
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
@@ -157,7 +157,7 @@ def from_frame(
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """What is made of a frame's rows: settings of accumulators, bins that are kept, cells, and what bad rows mean."""
+    """How a frame's rows become sums: settings of accumulators, bins, cells, and the treatment of bad rows."""
 
     settings: dict[str, Any]
     needs: Sequence[Any]
@@ -165,7 +165,7 @@ class _Reading:
     on_invalid: str
 
     def all_rows(self, c: FrameColumns) -> Accumulator:
-        """Sums of all rows: in batches where these take half the time, of pandas, or where keys do not tell all."""
+        """Sums of all rows: in batches for pandas, which take half the time, or where keys are not enough."""
         adds_up, kind = self._adds_up(c), c.frame.implementation
         found, how = None, "batches of rows"
         if not adds_up or kind.is_dask() or kind.is_pandas():
@@ -174,7 +174,7 @@ class _Reading:
             except ImportError:  # workers without this package: the engine's own expressions do without
                 if not adds_up:
                     raise
-        # Of rows that are not as they should this tells which labels they have.
+        # This finds the labels of bad rows.
         if found is None or (found.dropped and adds_up):
             (c, table), how = self._keyed(c), "one aggregation"
             found = self._filled(c, table)
@@ -209,7 +209,7 @@ class _Reading:
         return of_keys(column, table, self.needs, self.cells, partial(self._filled, c)), dropped
 
     def _adds_up(self, c: FrameColumns) -> bool:
-        """Whether sums by key tell all that is kept."""
+        """Whether sums by key contain everything that is kept."""
         bins = [need for need in self.needs if isinstance(need, Bins) and need.mapping == "hard"]
         hard = len(bins) == len(self.needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
         notion = as_notion(self.settings["notion"], c.empty)
@@ -224,7 +224,7 @@ class _Reading:
             return added(c, partial(Accumulator, **self.settings, labels=c.classes, pos_label=positive))
 
     def _keyed(self, c: FrameColumns) -> tuple[FrameColumns, KeyTable]:
-        """The columns with the labels that rows tell, 1 and either 0 or -1; and sums by key."""
+        """The columns with the labels that the rows have, 1 and either 0 or -1; and sums by key."""
         with working("from_frame"):
             table = aggregate(c, self.needs, self.cells)
         codes = np.unique(table.outcome[table.good])

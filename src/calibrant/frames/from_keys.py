@@ -19,7 +19,7 @@ def moments(
 ) -> Any:
     """Sums by a name, of subgroups side by side: those on the grid, of a place among the bins, or of the fine cells.
 
-    ``subgroup`` is that of each key, of so many.
+    ``subgroup`` is the subgroup of each key.
     """
     hit = (table.outcome == HIT).astype(np.float64)
     rows = np.bincount(subgroup, table.sums["n"], number).astype(np.intp)

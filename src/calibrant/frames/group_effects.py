@@ -32,7 +32,7 @@ from .frame_columns import FrameColumns
 
 
 def hang_together(sums: Accumulator, c: FrameColumns) -> None:
-    """Give sums of a frame's rows what groups of rows share; they took rows for independent until now."""
+    """Add the effects of groups to sums of a frame's rows, which treat rows as independent until then."""
     notion, totals = sums.notion, sums.required_totals()
     c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
     label = None if sums.positive is None else sums.classes[sums.positive]
@@ -41,12 +41,12 @@ def hang_together(sums: Accumulator, c: FrameColumns) -> None:
     some = next(iter(tally.groups.values()))
     if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
         raise ValueError(
-            f"groups must name at least 2 groups with weight; all rows of column {c.groups!r} belong to one: how "
-            "results vary from group to group cannot be told from a single one"
+            f"groups must name at least 2 groups with weight; all rows of column {c.groups!r} belong to one, and "
+            "one group does not show how results vary between groups"
         )
     sums.groups = group_keys(tally.keys)
     if c.weight is None and tally.keys.size == totals.n_samples:
-        return  # rows that are groups by themselves are independent
+        return  # rows that form groups of one are independent
     effects = {name: tally.effects(name, integral=totals.integral) for name in tally.groups}
     name = "problem_sums" if "problem_sums" in effects else "by_class"
     held = ranked.counts[name].any(axis=1)
@@ -62,7 +62,7 @@ _IN_CELLS = 6
 
 @dataclass(eq=False)
 class RankCounts:
-    """Rows in cells of the score, (R, cells), of the notion's problems and of each class: what ranks are made of.
+    """Rows in cells of the score, (R, cells), of the notion's problems and of each class, for ranks.
 
     Numbers of rows add, so that batches may come in any order.
     """
@@ -89,7 +89,7 @@ class RankCounts:
         return len(self.labels) if name == "by_class" or self.notion.splits else 1
 
     def problems(self, y: Any, p: Any, w: Any, groups: Any) -> Iterator[tuple[str, int, Problem, IntArray]]:
-        """What rows are of, some problems at a time: the number of the first, and the rows that theirs are."""
+        """Rows of some problems at a time: the number of the first problem, and its rows."""
         read_groups(groups, len(y))
         given = as_predictions(y, p, labels=self.labels, pos_label=self.pos_label, sample_weight=w)
         reduction = self.notion.reduce(given)

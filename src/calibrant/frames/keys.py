@@ -1,4 +1,4 @@
-"""One aggregation for one column of probabilities: its key, what is added, and what makes a row bad."""
+"""One aggregation for one column of probabilities: its key, its sums, and the conditions of bad rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KeyTable:
     bins : tuple of ndarray of int
         Slot of each of the bins that were asked for.
     sums : mapping of name to ndarray
-        ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is no whole number;
+        ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is not a whole number;
         ``offset`` of positions within cells, ``square`` of scores, and ``loss``, the logarithms of the chances that
         were given to what came; all weighted.
     """
@@ -81,7 +81,7 @@ class KeyTable:
 
 
 def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
-    """What may be wrong with a row, and when, in order: for the second query that says what is."""
+    """Possible faults of a row with their conditions, in order: for the second query, which finds the fault."""
     label = nw.col(c.label)
     found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
     known = _is_any(label, c.possible)
@@ -104,7 +104,7 @@ def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
 
 
 def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
-    """ValueError with the number of bad rows, what is wrong with them, and one of them."""
+    """ValueError with the number of bad rows, their fault, and one of them."""
     conditions = bad_conditions(c)
     reason: Any = nw.lit(len(conditions))
     for i, (_, wrong) in reversed(list(enumerate(conditions))):
@@ -117,7 +117,7 @@ def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
     shown = ", ".join(f"{name}={value!r}" for name, value in row.items())
     raise ValueError(
         f"frame has {n_bad:,} bad row{'s' if n_bad > 1 else ''} of {n:,}; in one of them {found}: {shown}. "
-        "Mend them, or leave them out with on_invalid='drop'"
+        "Correct them, or drop them with on_invalid='drop'"
     )
 
 
@@ -141,7 +141,7 @@ def aggregate(c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
     Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
     which looks at each row first.
     """
-    # Spark's floor overflows where a score is no number.
+    # Spark's floor overflows where a score is not a number.
     if c.plain and not (c.frame.implementation.is_pyspark() or c.frame.implementation.is_pyspark_connect()):
         found = _aggregated(c.frame, _as_they_are(c), c, needs, cells)
         if not (found.outcome == BAD).any():
@@ -188,7 +188,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
     largest = _OUTCOMES * float(np.prod(sizes)) * steps
     kind = c.scores if largest < _HELD[c.dtype] else nw.Float64
     s, o, x = row["s"], row["o"], row["s"].cast(nw.Float64)
-    # Powers of two scale without rounding. Twice the cell, and one more within it: nodes are told apart.
+    # Powers of two scale without rounding. Twice the cell, and one more within it: nodes are distinct.
     place = s * nw.lit(float(cells), c.scores)
     cell = place.floor()
     key, unit = (cell + place.ceil()).cast(kind), float(steps)
@@ -200,7 +200,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
         key = nw.when(row["good"]).then(key).otherwise(nw.lit(unit * BAD, kind))
     chance = nw.when(o == HIT).then(x).otherwise(1.0 - x)
     if frame.implementation.is_pandas_like() or frame.implementation.is_dask():
-        chance = chance.clip(5e-324)  # NumPy warns of the logarithm of 0, which is told from the key
+        chance = chance.clip(5e-324)  # NumPy warns of the logarithm of 0, which the key shows
     added = {"offset": (place - cell).cast(nw.Float64), "square": x * x, "loss": chance.log()}
     if "w" in row:
         w = row["w"]
@@ -224,7 +224,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
 
 
 def _values(column: Any) -> Any:
-    """Values of a column: an array where they are whole numbers, else a list in which none hides what is missing."""
+    """Values of a column: an array where they are whole numbers, else a list, with None for missing values."""
     return column.to_numpy() if column.dtype.is_integer() and not column.null_count() else column.to_list()
 
 
@@ -245,7 +245,7 @@ def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
 
 
 def _slot(edges: Edges, s: Any, x: Any, c: FrameColumns) -> Any:
-    """What :meth:`Edges.slots` says, with the roundings of the scores' dtype."""
+    """As :meth:`Edges.slots`, with the roundings of the scores' dtype."""
     if not edges.uniform:
         return reduce(add, ((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps)), x * 0.0 + 1.0)
     low, factor, shift = (nw.lit(v, c.scores) for v in edges.steps(c.eps))

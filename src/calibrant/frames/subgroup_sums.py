@@ -28,8 +28,8 @@ from .keys import HIT, KeyTable
 class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     """Sums of each subgroup of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
 
-    :meth:`subgroups` is the report on all. Of several columns keys are pairs of a column's name and a value. Subgroups
-    without a valid row are left out. Missing values form their own subgroup, None.
+    :meth:`subgroups` is the report on all. With several columns, keys are pairs of a column's name and a value.
+    Subgroups without a valid row are left out. Missing values form their own subgroup, None.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class SubgroupsOfSums(SubgroupProblems):
 def of_keys(
     column: Subgroups, table: KeyTable, needs: Sequence[Any], cells: int, accumulator: Callable[[KeyTable], Accumulator]
 ) -> SubgroupsOfSums:
-    """Of sums by key: the engine's table, in the order of subgroups."""
+    """Subgroups from sums by key: the engine's table, in the order of subgroups."""
     order = np.argsort(column.codes, kind="stable")
     codes, table = column.codes[order], table.where(order)
     ends = np.searchsorted(codes, np.arange(len(column.values) + 1))
@@ -204,7 +204,7 @@ def of_keys(
 
 
 def of_accumulators(column: Subgroups, sums: Sequence[Accumulator]) -> SubgroupsOfSums:
-    """Of an accumulator for each subgroup."""
+    """Subgroups from an accumulator for each."""
     kept = [one.required() for one in sums]
     n_samples = np.array([one.n_samples for one in sums])
     totals = np.array([one.required_totals().weight for one in sums])

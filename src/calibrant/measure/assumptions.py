@@ -46,7 +46,7 @@ _BINS = 15
 class Assumption(ABC):
     """An assumption about the true map; a subclass is a frozen value."""
 
-    #: What no sample of this size can show under it, and what the interval says of it.
+    #: Errors that no sample of this size can show under it, and their place in the interval.
     unseen: ClassVar[str]
 
     @abstractmethod
@@ -89,7 +89,7 @@ class NoAssumption(Assumption):
 
 
 class _Pooled(Assumption):
-    """What bounds the error from above by gaps of pooled rows."""
+    """An upper bound of the error from gaps of pooled rows."""
 
     @abstractmethod
     def pools(self, part: Part) -> Pools:
@@ -160,7 +160,7 @@ class BoundedVariation(_Pooled):
         return Pools(np.unique(of_score[code.reshape(-1)], return_inverse=True)[1].reshape(-1), self.limit)
 
 
-#: What follows the colon of a name, as a value; what has nothing behind it takes no colon.
+#: Value after the colon of a name; names without a value take no colon.
 _NAMES: dict[str, tuple[Callable[..., Assumption], Callable[[str], Any] | None, bool]] = {
     "smooth": (SmoothMap, None, False),
     "none": (NoAssumption, None, False),

@@ -83,9 +83,9 @@ from .question import Question
 _FIRST, _GROWTH = 8, 1.25
 #: Largest bet, as a share of 1 / (1 + m), where one row can cost all.
 _LARGEST = 0.9
-#: Finest bins: 2⁸ of equal mass; and rows a bin has at least.
+#: Finest bins: 2⁸ of equal mass; and least number of rows per bin.
 _FINEST, _ROWS = 8, 3
-#: What earlier blocks still say when bins of one size are chosen.
+#: Weight of earlier blocks when bins of one size are chosen.
 _MEMORY = 0.8
 #: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never larger.
 _USUAL = 0.025
@@ -308,7 +308,7 @@ class _PoolSums(NamedTuple):
     rows: AnyArray
     gap: FloatArray
     alone: FloatArray
-    #: What ``|Σ(o - s)|`` and ``Σ|o - s|^p`` are of calibrated outcomes: by scores alone.
+    #: Moments of ``|Σ(o - s)|`` and ``Σ|o - s|^p`` for calibrated outcomes: functions of the scores.
     gap_expected: FloatArray
     alone_expected: FloatArray
     #: Rows of pools of more than one score.

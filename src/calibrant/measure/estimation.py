@@ -29,7 +29,7 @@ from .posterior import Credible, credible
 from .question import Question, resolve_estimator
 from .result import Estimate, ReliabilityCurve
 
-#: What intervals take for granted where nothing else is named.
+#: Default assumption of intervals.
 _ESTIMATORS_OWN = SmoothMap()
 #: Draws from a posterior for every resample that other intervals take: they cost less.
 POSTERIOR = 5

@@ -47,7 +47,7 @@ _CODEC = Codec(estimator=estimators, notion=notions)
 def to_bytes(
     settings: Mapping[str, Any], about: Mapping[str, Any], rows: Mapping[str, Any] | None, needs: Any
 ) -> bytes:
-    """Bytes of what an accumulator was given, and of what it has seen; ``needs`` says what is kept of a domain."""
+    """Bytes of an accumulator's settings, and of its sums; ``needs`` gives the sums of a domain."""
     coded = {name: _CODEC.encode(value, name) for name, value in settings.items()}
     seen: dict[str, Any] | None = None
     if rows is not None:
@@ -100,7 +100,7 @@ def _arrays(tree: Any) -> Iterator[AnyArray]:
 
 
 def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
-    """What an accumulator has seen of a notion; ``needs`` says what is kept of scores in a domain."""
+    """The sums of a notion in an accumulator; ``needs`` gives the sums of scores in a domain."""
     with reading("Accumulator", rows):
         classes, positive, groups = _labels(rows["classes"]), rows["positive"], rows["groups"]
         need(positive is None or (len(classes) == 2 and positive in (0, 1)), "positive must be one of two labels")

@@ -8,11 +8,11 @@ is more probable than :func:`threshold` says.
 The draws are those of a model, not of the world. Where what a drawn map misses of the outcomes is added to its error
 (:class:`.ErrorDraws`, ``corrected``; a posterior with a one-step correction: Yiu, Fong, Holmes &
 Rousseau 2023, *Semiparametric posterior corrections*), their quantiles are the interval, and a calibrated model's
-reach below 0. Of a largest gap, of its quantiles and of shares of decisions there is no such correction, and
+reach below 0. For a largest gap, of its quantiles and of shares of decisions there is no such correction, and
 some numbers were fitted to the tracks of the known-truth benchmark, for a level of 0.95: draws are spread about their
 median (:func:`widening`), since read directly they cover a little less than they say where the true map is of a shape
 that the prior finds unlikely, the more so the less noise hides that, and the lower end is a quantile at
-``1 - level``, twice the upper end's tail, since a calibrated model can be missed on one side only. Of all: errors of
+``1 - level``, twice the upper end's tail, since a calibrated model can be missed on one side only. Errors of all
 classes correlate by :data:`CORRELATION`, and the threshold is what calibrated models of the tracks fall below in about
 ``1 - level`` of samples. (At ``(1 - level) / 2``, its face value, the posterior probability covers 99.7 % of calibrated
 models. It grows with n for a calibrated model, as Bayes factors do, and so does the threshold.) The coverage table has

@@ -1,8 +1,8 @@
 """Curve of the default estimator and its bands: maps drawn from the posterior, and an interval for each heavy value.
 
 The maps are those of :mod:`calibrant.estimators.laplace` under the prior that excludes nothing, with more cosines than
-a number needs, for a band must follow a step. A value that many rows share and that stands apart is no part of the map:
-what rows say of this value they say of no other, so it has a frequency and an interval of its own.
+a number needs, for a band must follow a step. A value that many rows share and that stands apart is not part of the
+map: its rows are evidence about this value only, so it has a frequency and an interval of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COSINES, MOST_COSINES = 2.5, 60
 #: Factor about the median by which draws are spread at 500 rows, the power of n by which it falls to 1, and its
 #: largest: near a step a smooth map of few rows is too sure of itself (benchmarks/coverage/default_band.py).
 WIDER, WIDER_FALLS, WIDEST = 1.15, 0.06, 1.2
-#: A value is heavy with this share of the rows, so many rows, and so many times what others beside it have.
+#: A value is heavy with this share of the rows, this number of rows, and this multiple of the others beside it.
 HEAVY_SHARE, HEAVY_ROWS, HEAVY_TIMES = 0.01, 8.0, 5.0
 #: Nodes in use on either side that are beside a value.
 _BESIDE = 8

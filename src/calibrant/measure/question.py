@@ -29,7 +29,7 @@ DRAWS_IN_ALL = 4096
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: which notion of calibration, in which norm, of which problems, and how sure the answer is to be.
+    """The question: which notion of calibration, in which norm, of which problems, and how sure the answer is to be.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Question:
         norm: Any = 1,
         level: Any = 0.95,
     ) -> Question:
-        """What is asked of predictions, or of sums of them (which have settled the notion), all arguments judged."""
+        """A question about predictions, or about sums (which have settled the notion), with all arguments judged."""
         if isinstance(given, SumsOfRows):
             question: Question = cast(Any, given).question(norm, level)
             return replace(question, estimator=reader_of_sums(estimator), rows=given)
@@ -176,7 +176,7 @@ class Question:
 
 
 def canonical_default(norm: float) -> DirichletKernel:
-    """What ``estimator="auto"`` takes for the canonical notion: what did best where the truth is known."""
+    """Estimator of ``"auto"`` for the canonical notion: the best where the true error is known."""
     orientation = "data" if norm == 1 else "query"
     return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
 

@@ -167,7 +167,7 @@ def reliability_curve(
 def _curves_of_sums(
     sums: Any, reader: CellEstimator | None, *options: Any
 ) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
-    """Of an Accumulator: exact for bins that were kept and for smooth curves, else of rows moved within a cell."""
+    """Curve of an Accumulator: exact for kept bins and for smooth curves, else of rows moved within a cell."""
     sums.required()
     spec, problems = CurveSpec(reader, sums.notion.name, *options), sums.problems
     curves = {}

@@ -155,7 +155,7 @@ class ReliabilityCurve(Picture, Table):
     def band_corners(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Scores, lower and upper ends of the band as it is drawn: straight between scores, or by steps.
 
-        The simultaneous band of an isotonic curve has steps, for nothing is known between two scores but what they say.
+        The simultaneous band of an isotonic curve has steps, for nothing else is known between two scores.
         """
         if not (self.isotonic and self.band == "simultaneous"):
             return self.scores, self.lower, self.upper
@@ -312,7 +312,7 @@ class Estimate(Picture, Table):
 
     @property
     def summary(self) -> str:
-        """The error with its interval, and what it is of."""
+        """The error with its interval, notion and rows."""
         what = "Calibration error" if self.norm == 1 else f"Calibration error, norm {self.norm:g}"
         return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}."
 

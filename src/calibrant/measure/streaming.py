@@ -141,7 +141,7 @@ class Accumulator(SumsOfRows, Printable):
     def summary(self) -> str:
         """Rows and what was kept of them."""
         n = len(self.classes or ())
-        return f"Sums of {self.n_samples:,} rows of {n:,} classes ({self.notion}); report() judges them."
+        return f"Sums of {self.n_samples:,} rows of {n:,} classes ({self.notion}); report() evaluates them."
 
     @property
     def binned(self) -> Binned:
@@ -219,7 +219,7 @@ class Accumulator(SumsOfRows, Printable):
         return None if p.positive is not None else Classwise().reduce(p)
 
     def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
-        """What is kept of scores in a domain."""
+        """Sums that are kept of scores in a domain."""
         named = [e._needs(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
         return list(dict.fromkeys([n for n in named if n is not None] + ([FINE] if fine else [])))
 
@@ -347,7 +347,7 @@ class Accumulator(SumsOfRows, Printable):
         return 0 if self.totals is None else self.totals.n_samples
 
     def question(self, norm: float = 1, level: float = 0.95) -> Question:
-        """What is asked of the rows added."""
+        """A question about the added rows."""
         totals, problem_sums = self.required_totals(), self.required()
         notion: Any = self.notion
         mass = np.concatenate([np.asarray(g.total) for g in problem_sums.sums(Grid())])
@@ -452,12 +452,12 @@ class Accumulator(SumsOfRows, Printable):
         return columns
 
 
-#: What an accumulator has where nothing was given.
+#: Default settings of an accumulator.
 _DEFAULTS = {"notion": "auto", "labels": None, "pos_label": None, "sum_tolerance": None, "from_logits": False}
 
 
 def _merged_settings(both: Sequence[Mapping[str, Any]], full: Sequence[bool], bins: Sequence[Any]) -> dict[str, Any]:
-    """What either of two accumulators was given; ValueError naming both values where they differ.
+    """A setting of two accumulators, from either; ValueError naming both values where they differ.
 
     ``full`` says which of them have rows, and ``bins`` what these are in.
     """

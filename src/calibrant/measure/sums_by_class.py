@@ -1,4 +1,4 @@
-"""What an accumulator keeps: sums of a notion's problems by what estimators name them, and totals over all rows."""
+"""State of an accumulator: sums of a notion's problems by what estimators name them, and totals over all rows."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class CalibrationMonitor(Drawn):
     not be known when its probability is predicted. Rows of one group (``groups=`` of :meth:`update`) are one bet: all
     rows of a group must be in one batch. The state (sums in 512 cells a problem) does not grow with the number of rows
     and can be pickled. To detect a change after a long calibrated period, start a new monitor from time to time: an old
-    one must first regain what it lost in that period.
+    one must first regain its losses in that period.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class CalibrationMonitor(Drawn):
 
     @property
     def e_value(self) -> float:
-        """Current e-value: the wealth that betting has made of 1."""
+        """Current e-value: the wealth from betting with an initial 1."""
         return exp_of(self._bets.log_e)
 
     @property

@@ -71,7 +71,9 @@ def _split(ax: Axes, n: int) -> list[Axes]:
     spec = ax.get_subplotspec()
     figure = ax.get_figure(root=False)
     if spec is None or figure is None:
-        raise ValueError(f"ax holds one panel and {n} are drawn: pass an array of axes, or one made by plt.subplots")
+        raise ValueError(
+            f"ax has room for one panel, and {n} are drawn: pass an array of axes, such as plt.subplots makes"
+        )
     rows, columns = shape_of(n)
     inner = GridSpecFromSubplotSpec(rows, columns, subplot_spec=spec, wspace=0.5, hspace=0.9)
     ax.set_axis_off()

@@ -1,4 +1,4 @@
-"""What displays have in common: they hold a result that is at hand, and draw it."""
+"""Base of displays: they keep a result and draw it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .style import GRID_COLOR
 
 
 class Display:
-    """Base of displays. A subclass holds what it draws, and defines ``plot``."""
+    """Base of displays. A subclass keeps its result, and defines ``plot``."""
 
-    #: Whether the figure's size follows from what is drawn, so that it cannot be drawn on given axes.
+    #: Whether the figure's size follows from its content, so that it cannot be drawn on given axes.
     sizes_its_figure: ClassVar[bool] = False
-    #: What it was drawn on; an array of axes where there are several panels.
+    #: Axes of the picture; an array of axes where there are several panels.
     ax_: Any
     axes_: Any
     figure_: Any
@@ -26,7 +26,7 @@ class Display:
     @classmethod
     def of(cls, result: Any) -> Self:
         """Hold a result; nothing is drawn."""
-        kind: Any = cls  # each display says what it holds
+        kind: Any = cls  # each display declares its fields
         return cast(Self, kind(result))
 
     @classmethod
@@ -43,17 +43,15 @@ class Display:
             Passed to :meth:`plot`.
         """
         if ax is not None and cls.sizes_its_figure:
-            raise TypeError(
-                f"{cls.__name__} draws on a figure of its own, whose size follows from what it shows: omit ax"
-            )
+            raise TypeError(f"{cls.__name__} draws a figure of its own, sized to its content: omit ax")
         drawn: Any = cls.of(result)
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
     def to_svg(self) -> str:
         """The picture as a part of a page; the figure is closed.
 
-        Text stays text. What matplotlib writes for a file of its own (header, rules for a whole page, names that a
-        second picture would repeat) is left out.
+        Text stays text. Parts that matplotlib writes for a file of its own (header, rules for a whole page, names that
+        a second picture would repeat) are left out.
         """
         out = io.StringIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "calibrant"}):

@@ -1,4 +1,4 @@
-"""`CostDisplay`: what decisions cost, against the threshold that they are made by."""
+"""`CostDisplay`: cost of decisions against their threshold."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1
 class CostDisplay(CurveDisplay):
     """Cost per row against the threshold from which one acts; lower is better.
 
-    The thin line is what the stated probabilities expect, which is least at the threshold of the costs. Of a single
-    model, points with intervals are what acting from that threshold on costs, from 0.5 on, and after recalibration.
+    The thin line is the cost that the stated probabilities predict, lowest at the threshold of the costs. With a single
+    model, points with intervals are the costs of acting from that threshold on, from 0.5 on, and after recalibration.
 
     Attributes
     ----------

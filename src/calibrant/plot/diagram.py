@@ -1,4 +1,4 @@
-"""What a display shows, computed before anything is drawn: curves, bins, counts and estimates."""
+"""Content of a display, computed before anything is drawn: curves, bins, counts and estimates."""
 
 from __future__ import annotations
 
@@ -96,14 +96,13 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
         return [_diagram_at_hand(result.curve, None, result)], result
     if not hasattr(result, "class_curves"):
         raise TypeError(
-            "a reliability diagram is drawn of a ReliabilityCurve, an Estimate or a Report; got "
-            f"{type(result).__name__}"
+            f"a reliability diagram needs a ReliabilityCurve, an Estimate or a Report; got {type(result).__name__}"
         )
     total = result.headline
     if result.curves is not None:
         return [_diagram_at_hand(result.curve, result.bins, total)], total
     if not result.class_curves:
-        raise ValueError(f"a report of notion {result.notion!r} without curves of classes has nothing to draw")
+        raise ValueError(f"a report of notion {result.notion!r} has nothing to draw without curves of its classes")
     shown = [c for c in result.class_curves.values() if "confidence" in c.smooth][:MAX_PANELS]
     errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)
     out = []
@@ -264,7 +263,7 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
 
 
 def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None) -> str:
-    """HTML of panels, a view each; rules and script hold inside of it alone. ImportError where jinja2 is missing."""
+    """HTML of panels, a view each; rules and script apply inside it only. ImportError where jinja2 is missing."""
     text = ""
     if estimate is not None:
         value, low, high = known_interval(estimate)
@@ -283,7 +282,7 @@ def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, nam
 
 
 def _curves_of(d: Diagram) -> Curves:
-    """Curve and bins under the name of their band; without bins the numbers of rows alone, without frequencies."""
+    """Curve and bins under the name of their band; without bins only the numbers of rows."""
     band = d.curve.band or "confidence"
     bins = d.bins
     if bins is None:

@@ -1,4 +1,4 @@
-"""Figures that calibrant makes: their size, and what is written around the panels.
+"""Figures that calibrant makes: their size, and the text around the panels.
 
 Sizes are given in points and worked out here, not by a layout engine: engines do not settle where axes are square and
 carry a strip.

@@ -22,7 +22,7 @@ from .style import IDENTITY_COLOR, STYLES, class_text, digits_of, percent_text, 
 
 #: With more curves than these the legend stands beside the axes.
 _MANY = 6
-#: Coverage from which on the axis of risks holds all of a curve: the first rows alone say 0 or 1.
+#: Coverage from which on the axis of risks contains all of a curve: before, few rows give 0 or 1.
 _SETTLED = 0.05
 #: How far below "treat none" the axis of net benefits reaches, as a share of how far the best reaches above.
 _BELOW = 0.25
@@ -31,15 +31,15 @@ _WIDTH, _MOST_BINS = 72, 40
 
 
 class CurveDisplay(Display):
-    """Curves of one model, or of several by their names, on one axes; a subclass says what differs.
+    """Curves of one model, or of several by their names, on one axes; subclasses define the rest.
 
-    ``line`` are the names of what a curve holds across and up, ``label`` is its entry in the legend, filled in with
+    ``line`` names the attributes of a curve across and up, ``label`` is its entry in the legend, filled in with
     its name and the curve.
     """
 
-    #: What one curve is called in the legend, where it has no name.
+    #: Name of a single curve in the legend.
     only: ClassVar[str] = "model"
-    #: What makes a curve of labels and probabilities.
+    #: Function that makes a curve from labels and probabilities.
     curve_function: ClassVar[Callable[..., Any]]
     line: ClassVar[tuple[str, str]]
     label: ClassVar[str] = "{name}"
@@ -50,15 +50,15 @@ class CurveDisplay(Display):
 
     def __init__(self, curves: Mapping[str, Any]) -> None:
         if not curves:
-            raise ValueError("curves must hold at least one curve, by its name; got none")
+            raise ValueError("curves must map names to curves, at least one; got none")
         self.curves = dict(curves)
 
     @classmethod
     def of(cls, result: Any) -> Self:
-        """Hold the curve of one model."""
+        """Display of the curve of one model."""
         if getattr(result, "display", None) != cls.__name__:
             raise TypeError(
-                f"{cls.__name__} draws what {cls.curve_function.__name__}() gives; got {type(result).__name__}"
+                f"{cls.__name__} draws the result of {cls.curve_function.__name__}(); got {type(result).__name__}"
             )
         return cls({cls.only: result})
 
@@ -112,10 +112,10 @@ class CurveDisplay(Display):
         return self
 
     def _draw_beside(self, ax: Any, curves: list[Any]) -> None:
-        """What curves are compared with."""
+        """Draw references for the curves."""
 
     def _draw_with(self, ax: Any, curve: Any, color: str) -> None:
-        """What belongs to a curve, beside its line."""
+        """Draw the rest of a curve, beside its line."""
 
     def _set_limits(self, ax: Any, curves: list[Any]) -> None:
         """Limits, and a title."""
@@ -124,8 +124,8 @@ class CurveDisplay(Display):
 class RiskCoverageDisplay(CurveDisplay):
     """Risk–coverage curves; lower is better.
 
-    The dashed line is what a confidence that knows nothing would reach; of a single model, the dotted one is what the
-    best order of its rows would, all errors last.
+    The dashed line is the risk of an uninformative confidence; with a single model, the dotted one is that of the
+    best order of its rows, all errors last.
 
     Attributes
     ----------
@@ -165,8 +165,8 @@ class RiskCoverageDisplay(CurveDisplay):
 class DecisionCurveDisplay(CurveDisplay):
     """Decision curves, with acting always and acting never; higher is better.
 
-    Net benefit falls to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
-    height below 0: what leaves it there is worse than to act never.
+    Net benefit decreases to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
+    height below 0: curves that leave it there are worse than never acting.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class BrierCurveDisplay(MurphyDisplay):
     """Brier curves: the expected loss against the cost proportion, whose area is the Brier score; lower is better.
 
     Thin lines are the same scores after isotonic recalibration, the least loss of any thresholds on these rows: what
-    lies between is what calibration loses, at these costs.
+    lies between is the loss by miscalibration, at these costs.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class CalibrationBeltDisplay(Display):
         """Draw on given axes, or on a new figure."""
         ax = one_axes(ax, 5.2, 5.6)
         belt, color = self.belt, style_of(0).color
-        alpha = 1 - 0.45 ** (1 / len(belt.levels))  # what is common to all levels is as dark for any number of them
+        alpha = 1 - 0.45 ** (1 / len(belt.levels))  # the area of all levels is as dark for any number of them
         handles: list[Any] = []
         for i in reversed(range(len(belt.levels))):  # the widest first, so that the others lie on it
             ends = belt.lower[i], belt.upper[i]
@@ -389,7 +389,7 @@ class NullDistributionDisplay(Display):
         if result.draws is None and result.df is None:
             raise ValueError(f"this test has neither draws nor a chi-squared distribution to show: {result.name}")
         if not np.isfinite(result.statistic):
-            raise ValueError(f"the statistic is {result.statistic}: there is nothing to show beside the draws")
+            raise ValueError(f"the statistic is {result.statistic}: there is nothing to compare with the draws")
 
     def plot(self, ax: Any = None) -> NullDistributionDisplay:
         """Draw.
@@ -420,7 +420,7 @@ class NullDistributionDisplay(Display):
         return self
 
     def _draw_draws(self, ax: Any, color: str) -> None:
-        """Bars, with an edge at the statistic, so that what lies beyond is whole bars."""
+        """Bars, with an edge at the statistic, so that whole bars lie beyond it."""
         statistic, draws = self.result.statistic, np.asarray(self.result.draws)
         known = draws[np.isfinite(draws)]
         low, high = min(known.min(), statistic), max(known.max(), statistic)

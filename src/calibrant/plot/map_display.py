@@ -1,4 +1,4 @@
-"""`CalibrationMapDisplay`: what calibrators make of each score, over the reliability diagram of the scores."""
+"""`CalibrationMapDisplay`: maps of calibrators, over the reliability diagram of the scores."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class ModelComparisonDisplay(Display):
         return plain_texts((m.name for m in self.comparison.models), longest)
 
     def _sides(self, higher: bool) -> tuple[str, str]:
-        """What it means to lie left and right of 0."""
+        """Meaning of either side of 0."""
         c = self.comparison
         left, right = "better than reference", "worse"
         if c.reference is None:
@@ -227,7 +227,7 @@ class CriticalDifferenceDisplay(Display):
         ax.text((1 + k) / 2, -54, "Average rank, 1 is best", ha="center", va="center", fontsize=9 * scale)
         cd = self.ranks.critical_difference
         end = max(k - cd, 1.0)
-        text = f"CD = {cd:.2f}" if cd <= k - 1 else f"CD = {cd:.2f}, more than the axis holds"
+        text = f"CD = {cd:.2f}" if cd <= k - 1 else f"CD = {cd:.2f}, longer than the axis"
         ax.plot((k, end), (-30, -30), color=dark, linewidth=1.4, clip_on=False)
         for x in (k, end) if cd <= k - 1 else (k,):
             ax.plot((x, x), (-33, -27), color=dark, linewidth=1.4, clip_on=False)

@@ -1,4 +1,4 @@
-"""Displays of numbers with their intervals, side by side, and of what a monitor has seen so far."""
+"""Displays of numbers with their intervals, side by side, and of a monitor's evidence so far."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class IntervalDisplay(Display):
     sizes_its_figure: ClassVar[bool] = True
 
     def __init__(self, result: MeasuresDrawn) -> None:
-        self.result: MeasuresDrawn = check_type("result", result, MeasuresDrawn, "a result of several numbers")
+        self.result: MeasuresDrawn = check_type("result", result, MeasuresDrawn, "a result with several numbers")
 
     def plot(self) -> IntervalDisplay:
         """Draw on a new figure, whose height follows from the number of rows."""

@@ -35,7 +35,7 @@ MARGIN = 0.04
 _LOWEST = 0.01
 #: With more models on a panel the legend names the models only.
 MOST_MODELS_WITH_KEY = 2
-#: Points that a panel inside which the legend says what everything means has at least.
+#: Least size, in points, of a panel whose legend explains all marks.
 SIDE_WITH_KEY = 250.0
 #: Points below which the writing on a panel shrinks.
 TINY = 120.0
@@ -45,13 +45,13 @@ BELOW = 38.0
 BELOW_SMALL, SMALL_LINE = 26.0, 11.0
 #: Characters of a legend entry up to which a legend under the axes has two columns.
 LONGEST_IN_TWO_COLUMNS = 41
-#: What a band is, in the legend.
+#: Kinds of bands, in the legend.
 BAND_TEXTS = {
     "confidence": "confidence band",
     "consistency": "band if calibrated",
     "simultaneous": "simultaneous band",
 }
-#: Curves that calibrant has drawn: what is on an axes is counted on the axes itself, so clearing it starts afresh.
+#: Curves that calibrant has drawn: they are counted on the axes itself, so clearing it starts afresh.
 _CURVES: WeakSet[Artist] = WeakSet()
 _IDENTITIES: WeakSet[Artist] = WeakSet()
 
@@ -134,7 +134,7 @@ def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Lin
 
 
 def _set_limits(ax: Axes, diagram: Diagram, *, fresh: bool) -> None:
-    """Give both axes one range: the domain of the scores, and what an interval needs below it."""
+    """Give both axes one range: the domain of the scores, and room for an interval below it."""
     low = diagram.lowest
     if not fresh:
         present = ax.get_xlim()[0]
@@ -186,7 +186,7 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
         ax.vlines(x, lower, upper, color=style.color, linewidth=0.7 if small else 0.9, alpha=0.75, zorder=3)
     largest = marker_area(ax, int(known.sum()))
     area = np.maximum(largest * count / count.max(), (0.12 if small else 0.06) * largest)
-    # What lies beyond the ends of paper is an arrowhead on the edge: up or down, else to a side.
+    # Points beyond the ends of paper become an arrowhead on the edge: up or down, else to a side.
     way = np.where(up != 0, 2 * up, across)
     for towards, marker in ((0, style.marker), *BEYOND.items()):
         here = way == towards
@@ -214,7 +214,7 @@ def marker_area(ax: Axes, n_bins: int) -> float:
 
 
 def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
-    """Every model with its error; on a large panel also what line, band and bins mean."""
+    """Every model with its error; on a large panel also the meaning of line, band and bins."""
     lines = [line for line in ax.lines if line in _CURVES]
     handles: list[Any] = list(lines)
     texts = [str(line.get_label()) for line in lines]
@@ -262,7 +262,7 @@ def columns_of(texts: list[str]) -> int:
 
 
 def key_of(diagram: Diagram, style: Style, *, beyond: bool = False) -> tuple[list[Any], list[str]]:
-    """Legend entries that say what band, bins, bars and arrowheads mean, in neutral grey."""
+    """Legend entries for band, bins, bars and arrowheads, in neutral grey."""
     handles: list[Any] = []
     texts: list[str] = []
     level = percent_text(diagram.level)

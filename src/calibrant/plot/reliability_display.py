@@ -258,7 +258,7 @@ class ReliabilityDisplay(Display):
         title: str | None = None,
         line_kwargs: Mapping[str, Any] | None = None,
     ) -> ReliabilityDisplay:
-        """Draw what the display holds.
+        """Draw the diagrams.
 
         Parameters
         ----------
@@ -268,11 +268,11 @@ class ReliabilityDisplay(Display):
         name : str, optional
             Name of the model; default :attr:`name`.
         scale : {"linear", "logit", "probit"}, optional
-            Of both axes. Probability paper (``"logit"``, ``"probit"``) spreads what lies next to 0 and 1, where small
+            Of both axes. Probability paper (``"logit"``, ``"probit"``) spreads the ends next to 0 and 1, where small
             probabilities are told apart; it runs from .001 to .999, to 1e-6 at most where scores or bins lie further
             out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too, and the
-            histogram's end bars hold the scores beyond. A smooth curve is flat there, within its bandwidth of the ends:
-            trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
+            histogram's end bars contain the scores beyond. A smooth curve is flat there, within its bandwidth of the
+            ends: trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
             Where the histogram of scores is: along the lower edge inside the axes, below them within the room that the
             axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles

@@ -1,4 +1,4 @@
-"""Scales of a reliability diagram's axes: linear, or probability paper, which spreads what lies next to 0 and 1."""
+"""Scales of a reliability diagram's axes: linear, or probability paper, which spreads the ends next to 0 and 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from ..data.checks import check_choice
 from ..data.types import FloatArray
 
-#: Next to 0 and 1, for what has no place on paper.
+#: Limits next to 0 and 1, for values that have no place on paper.
 _NEXT = 1e-12
 #: Ends of paper: the first, or further out where scores or bins lie there.
 _ENDS = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -81,7 +81,7 @@ PAPERS = tuple(name for name, scale in SCALES.items() if scale.is_paper)
 
 @dataclass(frozen=True)
 class Frame:
-    """The scale of a panel, and of paper where it ends: what lies beyond is drawn on its edge."""
+    """The scale of a panel, and of paper where it ends: points beyond are drawn on its edge."""
 
     scale: Scale
     low: float = -np.inf
@@ -110,7 +110,7 @@ class Frame:
         return [self.inside(v) for v in out]
 
     def bars(self, counts: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Counts and edges of a histogram; the bars at the frame's ends hold what lies beyond."""
+        """Counts and edges of a histogram; the bars at the frame's ends contain the scores beyond."""
         drawn = self.inside(edges)
         seen = np.flatnonzero(np.diff(drawn) > 0)
         first, last = seen[0], seen[-1] + 1
@@ -173,7 +173,7 @@ def set_ticks(ax: Axes, scale: Scale, side: float, *, small: bool) -> None:
 
 
 def ticks_of(frame: Frame, most: float) -> list[float]:
-    """Round probabilities within a frame that has room for so many beside each other."""
+    """Round probabilities within a frame, as many as it has room for."""
     low, high = frame.scale.places([frame.low, frame.high])
     out: list[float] = []
     for p in _TICKS:

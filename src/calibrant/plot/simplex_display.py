@@ -25,13 +25,13 @@ from .style import LONGEST_IN_PANEL, STYLES, class_texts
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 _COLORS = tuple(style.color for style in STYLES[:3])
-#: Cuts of each side for what is drawn all over the simplex, and how far from its sides maps are read.
+#: Cuts of each side for layers that fill the simplex, and the distance from its sides at which maps are evaluated.
 _STEPS, _EDGE = 60, 1e-3
-#: Below this part of an even density a kernel only repeats what is far away: nothing is drawn.
+#: Below this part of an even density a kernel only repeats distant rows: nothing is drawn.
 _LEAST_DENSITY = 0.02
-#: Opacity of arrows that start where there are no scores: there a map is an extrapolation.
+#: Opacity of arrows that start without scores nearby: there a map is an extrapolation.
 _FAINT = 0.25
-#: What a display shows: its colours, and the words beside them.
+#: Colours of a display, and the words beside them.
 _SHOWN = {
     "density": ("Blues", "rows per area (even: 1)"),
     "frequency": ("viridis", "frequency"),
@@ -44,7 +44,7 @@ class SimplexDisplay:
 
     Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 where they are spread evenly.
     ``"frequency"``: one panel per class, with its observed frequency. ``"error"``: the sum over classes of the absolute
-    differences between frequencies and stated probabilities, what the canonical L1 error is the mean of; noise counts
+    differences between frequencies and stated probabilities, whose mean is the canonical L1 error; noise counts
     as error.
 
     Attributes
@@ -53,7 +53,7 @@ class SimplexDisplay:
         Corners of the triangles, each a probability vector.
     density : ndarray of shape (m,)
     frequency, stated : ndarray of shape (m, 3)
-        Class frequencies and what they are compared with (mean vectors of cells, or the centre); NaN without rows.
+        Class frequencies and the vectors that they are compared with (means of cells, or the centre); NaN without rows.
     classes : tuple of labels
     show : str
     axes_ : ndarray of Axes
@@ -141,7 +141,7 @@ class SimplexDisplay:
             raise ValueError(f"the simplex can be drawn for three classes; y_prob has {predictions.n_classes}")
         problem = as_notion("canonical", predictions).reduce(predictions)
         if not isinstance(problem, VectorProblem) or len(problem.codes) == 0:
-            raise ValueError("y_prob must hold rows; got none")
+            raise ValueError("y_prob must have at least one row; got none")
         if kind == "histogram":
             cells = _cells(n_bins)
             found = _of_cells(cells, n_bins, problem)
@@ -179,8 +179,8 @@ class SimplexMapDisplay:
     """Map of a three-class calibrator, drawn in the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
-    class that is the first choice afterwards, faint where there are no scores. ``"heat"``: one panel per class, with
-    how much its probability rises (red) or falls (blue) at each stated probability vector.
+    class that is the first choice afterwards, faint without scores nearby. ``"heat"``: one panel per class, with
+    how much its probability increases (red) or decreases (blue) at each stated probability vector.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class SimplexMapDisplay:
         return self
 
     def _draw_arrows(self, ax: Any) -> None:
-        """Arrows, faint where there are no scores; grey lines from their tips to where they should end."""
+        """Arrows, faint without scores nearby; grey lines from their tips to where they should end."""
         start, end = to_page(self.stated), to_page(self.calibrated)
         colors = to_rgba_array([_COLORS[k] for k in self.calibrated.argmax(axis=1)])
         if self.scores is not None:
@@ -327,7 +327,7 @@ def _panels(ax: Any, n: int, size: tuple[float, float], shown: str) -> AnyArray:
 
 
 def _draw_bar(axes: AnyArray, picture: Any, text: str) -> None:
-    """What colours mean, beside the panels."""
+    """Key of colours, beside the panels."""
     bar = axes[0].figure.colorbar(picture, ax=list(axes), shrink=0.75, pad=0.015)
     bar.set_label(text, fontsize=8)
     bar.ax.tick_params(labelsize=8)
@@ -387,7 +387,7 @@ def triangles(steps: int) -> AnyArray:
 
 
 def _near(points: FloatArray, scores: FloatArray) -> AnyArray:
-    """Points of the page whose nearest score is no further away than the nearest other point."""
+    """Points of the page whose nearest score is at most as far away as the nearest other point."""
     from scipy.spatial import cKDTree
 
     apart = cKDTree(points).query(points, k=2)[0][:, 1].min() if len(points) > 1 else np.inf

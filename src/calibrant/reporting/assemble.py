@@ -136,7 +136,7 @@ def _report_of(
         )
         for k, row in enumerate(table, start=1)
     }
-    unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
+    unit = (totals if rows is None else rows).effective_size / weight  # rows, without the design effect of groups
     found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged))
     said = partial(sentences, only, headline, found, class_sentence(table, unit))
     return Report(
@@ -282,7 +282,7 @@ def _gain(
 
 
 def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[ErrorDraws, Question]:
-    """What maps of every class gain, by the default's posterior, where the notion has other problems."""
+    """Gains by maps of every class, from the default's posterior, where the notion has other problems."""
     labels = tuple(sums.class_sums)
     shares = (1 / len(labels),) * len(labels)
     asked = replace(question, labels=labels, shares=shares, average="power", dependent=True)
@@ -294,7 +294,7 @@ def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[Error
 def tests_of(
     sums: Accumulator, question: Question, seed: int
 ) -> tuple[list[ClassRow], list[ClassRow], Callable[[], SumsTest]]:
-    """The table of classes, those of it that are tested beside all rows, and what draws the test of these."""
+    """The table of classes, its classes that are tested beside all rows, and the drawing of their test."""
     table = class_rows(sums, question.level, 1 - JOINT, question.n_groups)
     notion: Any = sums.notion
     # Two classes are one question where each is asked against the other.

@@ -42,7 +42,7 @@ class ClassRow(Result):
     ece : float
         Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
     interval : Interval
-        Interval of that error, widened to include ``ece``: at the report's level for the class by itself. Of a
+        Interval of that error, widened to include ``ece``: at the report's level for the class by itself. For a
         significant class, which the data chose: for all classes together (Bonferroni), and above 0 where its test would
         say so with this correction.
     pvalue : float

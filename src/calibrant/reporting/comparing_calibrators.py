@@ -1,4 +1,4 @@
-"""`compare_calibrators`: what each calibrator would make of the scores, on rows that it was not fitted to."""
+"""`compare_calibrators`: every candidate on rows that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def compare_calibrators(
     )
     averages = goal != "calibration" and len(tried) > 1 and sample.scores.n_rows <= MOST * sample.n_classes
     weights = earned_weights(held, found, sample, identity=alone, goal=goal) if averages else {}
-    # Left alone looks the same before and after: the best of the others shows what leaving alone is better than.
+    # Unchanged probabilities look the same before and after: the best of the other candidates is shown.
     others = [row for row in rows if row.name != alone]
     shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
 
@@ -196,7 +196,7 @@ def _row(
     seconds: float,
     goal: str,
 ) -> ComparedCalibrator:
-    """What is told of a candidate: means, and paired differences to the scores as they are and to the choice."""
+    """Row of a candidate: means, and paired differences from the unchanged scores and from the choice."""
     weights = sample.weights / sample.total
     score = "log-loss" if goal == "calibration" else goal
     scale = score_scale(score, sample.n_classes)
@@ -256,7 +256,7 @@ def _refuse_swapped(y_true: Any, y_prob: Any) -> None:
 
 
 def _as_they_are(sample: CalibrationSample) -> FloatArray | None:
-    """Probabilities as they came, (n, K); None where scores are no probabilities."""
+    """Unchanged probabilities, (n, K); None where scores are not probabilities."""
     if sample.scores.kind == "margin":
         return None
     one = Identity(input=sample.scores.kind, labels=list(sample.classes))

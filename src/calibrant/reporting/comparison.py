@@ -41,9 +41,9 @@ def _choice(c: CalibratorComparison) -> str:
 
 
 def _average(c: CalibratorComparison) -> str:
-    """What :class:`calibrant.calibrators.AutoCalibrator` does with the same rows, where that is another thing."""
+    """Choice of :class:`calibrant.calibrators.AutoCalibrator` from the same rows, where it differs."""
     words = choice_words(c.chosen, c.weights)
-    return "" if words == c.chosen else f"AutoCalibrator makes {words} of the same candidates."
+    return "" if words == c.chosen else f"From the same candidates AutoCalibrator makes {words}."
 
 
 def _alone(c: CalibratorComparison) -> bool:
@@ -51,25 +51,25 @@ def _alone(c: CalibratorComparison) -> bool:
 
 
 def _change(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    """Before and after, by what reports of these probabilities say."""
+    """Error before and after, as in the reports on these probabilities."""
     before, after = None if c.before is None else c.before.headline, _after(c, row)
     if _alone(c):
         status = "evidence of miscalibration" if after.interval.low > 0 else "no evidence of miscalibration"
         return f"Their calibration error is {_with_interval(after)}: {status}."
     came = "" if before is None else f"from {known(before.value, _spread(before))} "
-    end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration is left"
+    end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration remains"
     return f"On held-out rows the calibration error goes {came}to {_with_interval(after)}: {end}."
 
 
 def _after(c: CalibratorComparison, row: ComparedCalibrator) -> Estimate:
-    """Of the choice, with the interval of its report where there is one, whose test decides."""
+    """Estimate of the choice, with the interval of its report where there is one, whose test decides."""
     if _alone(c) and c.before is not None:
         return c.before.headline
     return c.after.headline if c.shown == c.chosen else row.error
 
 
 def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    """What the proper score gains, and whether that is more than noise."""
+    """Gain in the proper score, and whether it exceeds noise."""
     score = _score(c)
     if _alone(c) or row.gain != row.gain:
         return ""
@@ -80,12 +80,16 @@ def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
 
 
 def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    """Who is better calibrated than the choice, if anybody is beyond doubt, and what that costs."""
+    """The candidate that is significantly better calibrated than the choice, if any, and its price."""
     after = _after(c, row)
     better = [one for one in c.rows if one is not row and _beats(one.error, after)]
     if not better:
-        again = "to repair" if _alone(c) else "to repair once more"
-        return f"No other is better calibrated beyond doubt: {again} gains nothing." if after.interval.low > 0 else ""
+        again = "recalibrating" if _alone(c) else "recalibrating again"
+        return (
+            f"No other calibrator is significantly better calibrated: {again} gains nothing."
+            if after.interval.low > 0
+            else ""
+        )
     one = min(better, key=lambda other: other.error.value)
     noise = " (within sampling noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '−'}{_with_error(one.cost, one.cost_se)} {_score(c)}{noise}"
@@ -101,7 +105,7 @@ def _beats(one: Estimate, other: Estimate) -> bool:
 
 
 def _rows(c: CalibratorComparison) -> str:
-    """What so few rows leave open."""
+    """Uncertainty with few rows."""
     half = _spread(c.after.headline)
     if not half > _WIDE:
         return ""
@@ -127,7 +131,7 @@ def _with_error(value: float, se: float) -> str:
     return f"{known(abs(value), se)} (standard error {known(se, se)})"
 
 
-#: Of a file that :func:`calibrant.compare_calibrators` wrote.
+#: Format of a saved comparison.
 FORMAT = "calibrant-comparison"
 
 
@@ -193,8 +197,8 @@ class ComparedCalibrator(Result):
 
     @property
     def summary(self) -> str:
-        """Its log-loss and error on rows held out."""
-        after = f"After {printable(self.name)} the log-loss on rows held out is {self.log_loss:.4f}"
+        """Its log-loss and error on held-out rows."""
+        after = f"After {printable(self.name)} the log-loss on held-out rows is {self.log_loss:.4f}"
         return f"{after}, and the calibration error {with_ends(self.error.value, self.error.interval)}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,7 +208,7 @@ class ComparedCalibrator(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibratorComparison(Table):
-    """What :func:`calibrant.compare_calibrators` found.
+    """Result of :func:`calibrant.compare_calibrators`.
 
     Attributes
     ----------
@@ -230,7 +234,7 @@ class CalibratorComparison(Table):
     shown : str
         The chosen calibrator; the best of the others where the choice is to leave the scores unchanged.
     candidates : mapping of str to Calibrator
-        What was compared, not fitted.
+        The candidates, not fitted.
     digest : str
         Tells these rows from others.
     audience : Audience
@@ -286,12 +290,12 @@ class CalibratorComparison(Table):
 
     @property
     def verdict(self) -> str:
-        """What to do and why, what it changes on rows held out, what it leaves, and what these rows can tell."""
+        """Advice and reason, the change on held-out rows, the remaining error, and the uncertainty of these rows."""
         return " ".join(self.verdict_parts)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
-        """Steps of the verdict: choice, before and after, gain, price, the average, and what few rows leave open."""
+        """Steps of the verdict: choice, before and after, gain, price, the average, and uncertainty."""
         return verdict_of(self)
 
     def __str__(self) -> str:
@@ -308,7 +312,7 @@ class CalibratorComparison(Table):
         lines.append(f"classes    {len(self.classes)}")
         lines += ["", *self._table()]
         note = (
-            "> the choice. All numbers are of rows that the calibrator was not fitted to. Log-loss counts "
+            "> the choice. All numbers are from rows that the calibrator was not fitted to. Log-loss counts "
             f"probabilities below 1e-6 as 1e-6; Brier scores are {brier_words(len(self.classes))}. Intervals are "
             f"{100 * self.level:g} %; 'error' is the calibration error ({self.rows[0].error.notion})."
         )
@@ -387,7 +391,7 @@ class CalibratorComparison(Table):
 
 
 def _page_of(comparison: CalibratorComparison) -> str:
-    """HTML text of a comparison, with the diagrams of what is shown before and after."""
+    """HTML text of a comparison, with the diagrams before and after."""
     c = replace(comparison, audience=comparison.audience.for_page)
     after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
@@ -398,7 +402,7 @@ def _page_of(comparison: CalibratorComparison) -> str:
 
 
 def change_of(row: ComparedCalibrator) -> str:
-    """Of the accuracy, with the digits that its standard error allows."""
+    """Accuracy, with the digits that its standard error allows."""
     change = row.accuracy_change
     return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
 

@@ -1,4 +1,4 @@
-"""What a report's rows are evidence of: whether the error is real and matters, and what a repair would gain."""
+"""Evidence of a report: whether the error is real and matters, and the gain of a repair."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..significance.result import TestResult
 from ..sums import GridMoments
 from .class_table import ClassRow
 
-#: What matters at a base rate of one half, as a share of the outcome's standard deviation.
+#: Error that matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
-#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: the p-value of a class falls
+#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: the p-value of a class decreases
 #: exponentially with its rows, so that a fifth costs the classes few rows, and a half would cost the test many.
 JOINT = 0.8
 #: A drawn chance is taken for so far from 0 and 1 at least where logits are.
@@ -37,7 +37,7 @@ _PARTS = 16
 
 @dataclass(frozen=True, repr=False)
 class Evidence(Result):
-    """Test of calibration, whether what it found matters, and what a test of so many rows can see.
+    """Test of calibration, whether the error matters, and the error that a test of these rows can detect.
 
     The test of all rows and the tests of classes share ``1 - level`` (4 : 1), so that a calibrated sample is called
     miscalibrated in at most ``1 - level`` of cases by all of them together:
@@ -57,7 +57,7 @@ class Evidence(Result):
     Attributes
     ----------
     status : {"miscalibrated", "no evidence", "undecided"}
-        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that so many draws can give), by the
+        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that the draws can give), by the
         test of all rows or of a class. ``"no evidence"``: it is not, and the intervals rule out errors that matter.
         ``"undecided"``: it is not, and they may be there; or there are no data.
     matters : bool or None
@@ -70,7 +70,7 @@ class Evidence(Result):
     detectable : float
         Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
         or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to
-        see. It is known before the outcomes are; the interval says what they leave possible, which may be less.
+        see. It is known before the outcomes are; the interval is known after them and may exclude it.
     tolerance : float
         Calibration error from which on it matters: what was asked for, or 0.1 standard deviations of the outcome times
         the root of the entropy of its base rate in bits.
@@ -105,7 +105,7 @@ class Evidence(Result):
 
     @property
     def summary(self) -> str:
-        """What the test says, and whether it matters."""
+        """Result of the test, and whether the error matters."""
         p, least = f"(p {self.pvalue_text})", f"errors of {self.tolerance:.2g} or more"
         if self.status == "no evidence":
             return f"There is no evidence of miscalibration {p}, and {least} are ruled out."
@@ -142,7 +142,7 @@ class Evidence(Result):
         tolerance: float,
         drawn_again: Callable[[], SumsTest],
     ) -> Evidence:
-        """Judge what was found, at the level of an estimate's :func:`settled` interval, and of classes if they count.
+        """Judge the test, at the level of an estimate's :func:`settled` interval, and of classes if they count.
 
         The draws of the test are many: if its power is read later, they are ``drawn_again``.
         """
@@ -185,9 +185,9 @@ def usual_tolerance(grids: Sequence[GridMoments], question: Question) -> float:
     """``0.1 sd √H``, of the standard deviation of the outcome and the entropy of its base rate in bits.
 
     An error of that size where the base rate is said costs 0.7 % of the log-loss of saying it every time, whatever it
-    is (``e² / 2v`` of ``H log 2``), and 1 % of the Brier score at most (``e²`` of v). Of several classes, each against
-    the rest, it is ``2 / K`` of that: such an error is taken from one class and given to another, the variance is
-    ``Σ_k π_k (1 - π_k) / 2``, and the entropy half the sum of the classes', 1 at most.
+    is (``e² / 2v`` of ``H log 2``), and 1 % of the Brier score at most (``e²`` of v). With several classes, each
+    against the rest, it is ``2 / K`` of that: such an error is taken from one class and given to another, the variance
+    is ``Σ_k π_k (1 - π_k) / 2``, and the entropy half the sum of the classes', 1 at most.
     """
     mass = np.array([g.total for g in grids])
     rates = np.array([float(g.positive.sum()) for g in grids])[mass > 0] / mass[mass > 0]
@@ -211,8 +211,8 @@ def settled(estimate: Estimate, excess: float) -> Estimate:
     """An estimate whose interval starts above 0 exactly where the test rejects, by its :attr:`.SumsTest.excess`.
 
     The test decides, for its size is exact whatever the prior and the estimator. Where it does not reject, the interval
-    starts at 0, and so holds the truth more often. Where it does and the interval started at 0, it starts at what the
-    statistic exceeds its threshold by, a lower limit of its own, or at the value if that is less (but above 0).
+    starts at 0, and so covers the true value more often. Where it does and the interval started at 0, it starts at what
+    the statistic exceeds its threshold by, a lower limit of its own, or at the value if that is less (but above 0).
     """
     low, high = estimate.interval
     if not excess > 0:
@@ -275,7 +275,7 @@ class RepairGain(Result):
 
     @property
     def summary(self) -> str:
-        """What a perfect recalibration would gain."""
+        """Gain of a perfect recalibration."""
         log_loss, brier = with_ends(self.log_loss, self.log_loss_interval), with_ends(self.brier, self.brier_interval)
         return f"A perfect recalibration would lower the log-loss by {log_loss} and the Brier score by {brier}."
 
@@ -298,7 +298,7 @@ class RepairGain(Result):
 
 
 def gain_functionals(question: Question, threshold: float | None = None, every: int = 1) -> list[Functional]:
-    """What one in so many maps says of gains in Brier's score and in log-loss, and of decisions at a threshold."""
+    """Gains in Brier's score and in log-loss by one in ``every`` drawn maps, and changed decisions at a threshold."""
     log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
     gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
     return [partial(_thinned, gain, every) for gain in gains]
@@ -339,8 +339,8 @@ def _log_loss_of_one(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
 def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:
     """Shares of rows on another side of a threshold before and after, (…, D).
 
-    Rows of a cell lie evenly between the middles of it and its neighbours, and what is right is linear there; beside
-    an empty cell (equal scores fill several) they all have its score.
+    Rows of a cell lie evenly between the middles of it and its neighbours, and the true frequency is linear there;
+    beside an empty cell (equal scores fill several) they all have its score.
     """
     stated = np.broadcast_to(cells.score[..., None, :], drawn.gap.shape)
     right, filled = stated + drawn.gap, (cells.count > 0)[..., None, :]

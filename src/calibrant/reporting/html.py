@@ -60,7 +60,7 @@ def render(report: Report) -> str:
 
 
 def render_inline(report: Report) -> str:
-    """The report as a part of another page: a still picture, no script, and rules that hold inside of it alone."""
+    """The report as a part of another page: a still picture, no script, and rules that apply inside it only."""
     figure = "" if report.curves is None else still_of(report.curves)
     about = {**_about(report), "base": "inline.html", "figure": figure}
     return page_of("report.html", report, report.headline.level, [], "Report", **about)
@@ -72,7 +72,7 @@ def _about(report: Report) -> dict[str, Any]:
         "infinite": zero_probability_text(report) if np.isinf(report.log_loss) else "",
         "footnote": footnote(report),
         "in_groups": in_groups(report),
-        # Of two classes each is the other's mirror: what there is to say is said of the rows already.
+        # Two classes mirror each other: the rows as a whole say everything already.
         "by_class": report.per_class if len(report.classes) > 2 else (),
         "listed": _LISTED,
         "class_note": class_note(report),
@@ -89,7 +89,7 @@ def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
     return strips(*zip(*errors, strict=True)) if errors else []
 
 
-#: What tables of a page are written with.
+#: Functions that tables of a page use.
 TABLES = {
     "pvalue_text": pvalue_text,
     "known_interval": known_interval,
@@ -169,7 +169,7 @@ def safe_json(value: Any) -> str:
 
 
 def views_of(report: Report, order: Sequence[Label] = (), *, short: bool = False) -> list[dict[str, Any]]:
-    """What a diagram can show: the notion's curves, and those of classes, worst first or in a given order."""
+    """Views of a diagram: the notion's curves, and those of classes, worst first or in a given order."""
     views = []
     if report.curves is not None:
         label = report.curves.bins["confidence"].label
@@ -188,7 +188,7 @@ def _axis(label: Label) -> str:
 
 
 def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
-    """What the script draws of one problem."""
+    """Data of one problem for the script."""
     view: dict[str, Any] = {"name": name, "x": x, "y": y}
     if curves.smooth:
         view["smooth"] = _smooth(curves.smooth)

@@ -12,12 +12,12 @@ from ..sums import BinMoments
 
 #: Share of all rows, and number of rows, that a region has at least.
 LEAST_SHARE, LEAST_ROWS = 0.01, 20
-#: Chance that anything is found of a calibrated model, and what a run's neighbours add to the chance of it alone.
+#: Chance of any finding in a calibrated model, and the part of a run's neighbours in it.
 CHANCE, BESIDE = 0.01, 3.0
-#: Cells that ranges are made of, and rows of each.
+#: Cells that make up ranges, and rows of each.
 CELLS, ROWS_A_CELL = 256, 5
-#: A value has so many times the rows of scores as near as so many cells of the histogram, and so few are judged one by
-#: one, if all but a twentieth of the rows have one of them; if more than so many are wrong, ranges are named.
+#: A value has ``TIMES`` times the rows of scores within ``NEAR`` cells of the histogram. At most ``VALUES`` are judged
+#: singly, if all but a twentieth of the rows have one of them; if more than ``NAMED`` are wrong, ranges are named.
 TIMES, NEAR, VALUES, NEARLY_ALL, NAMED = 10.0, 8, 32, 0.95, 6
 
 
@@ -72,10 +72,10 @@ class _Runs:
 
 
 def regions(fine: BinMoments) -> list[Region]:
-    """What is wrong, the largest gap times rows first; nothing of a calibrated model but with a chance of 1 %.
+    """Wrong ranges or values, the largest gap times rows first; for a calibrated model none, but with a chance of 1 %.
 
-    Few values that nearly all rows share are judged each by itself. Otherwise, or if many of them are wrong, runs of
-    cells of equal mass are sought whose evidence, less what chance finds in as many runs as long as these, is largest
+    Few values that nearly all rows share are judged one by one. Otherwise, or if many of them are wrong, runs of
+    cells of equal mass are sought whose evidence, minus that by chance in as many runs of their length, is largest
     in sum (dynamic programming): a narrow gap is not spread over its neighbours, and a wide one not cut up.
     """
     used = np.flatnonzero(fine.weight > 0)
@@ -131,7 +131,7 @@ def _of_ranges(columns: FloatArray, apart: AnyArray, used: IntArray, fine: BinMo
     weight = columns[0]
     total, size = float(weight.sum()), float(weight.sum() if fine.integral else weight.sum() ** 2 / columns[3].sum())
     cells = int(np.clip(size / ROWS_A_CELL, 1, CELLS))
-    # Equal masses, and values by themselves.
+    # Equal masses, and single values.
     home = ((np.cumsum(weight) - weight / 2) / total * cells).astype(np.intp)
     change = (np.diff(home) > 0) | apart[1:] | apart[:-1]
     starts = np.concatenate([[0], np.flatnonzero(change) + 1])
@@ -181,7 +181,7 @@ def _best(runs: _Runs, alone: AnyArray) -> list[tuple[int, int]]:
 
 
 def _merged(runs: _Runs, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbours on one side as one run, where what lies between is on that side too, or is little."""
+    """Neighbours on one side as one run, where the cells between are on that side too, or few."""
     out: list[tuple[int, int]] = []
     for a, b in found:
         side, last = runs.above(a, b), out[-1] if out else (a, a)
@@ -194,14 +194,14 @@ def _merged(runs: _Runs, found: Sequence[tuple[int, int]]) -> list[tuple[int, in
 
 
 def _between(low: float, high: float, fine: BinMoments) -> Region | None:
-    """What the rows from one score to another say, both rounded; None without any."""
+    """The rows from one score to another, both rounded; None without any."""
     # Two decimals, or as many as tell the ends apart by two units.
     decimals = int(np.clip(np.ceil(-np.log10(max(high - low, 1e-9) / 2)), 2, 5))
     unit = 10.0**-decimals
     low, high = max(round(low / unit) * unit, 0.0), min(round(high / unit) * unit, 1.0)
     edges, width = fine.edges.values, 1e-9
     inside = (edges[1:] > low - width) & (edges[:-1] < high + width)
-    # Only whole cells count as rows of a region: what a cell holds beyond its ends is not known.
+    # Only whole cells count as rows of a region: the rows of a cell beyond its ends are not known.
     whole = inside & (edges[:-1] >= low - width) & (edges[1:] <= high + width)
     sums = np.array([v[inside].sum() for v in (fine.weight, fine.score, fine.outcome)])
     if sums[0] <= 0:

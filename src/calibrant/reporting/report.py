@@ -133,17 +133,17 @@ class Report(WithPage, Picture, Table):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was found, step by step."""
+        """Findings, step by step."""
         return self._verdict["verdict"].findings
 
     @property
     def advice(self) -> str:
-        """What to do next; "" where nothing can be said."""
+        """Next step; "" where there is none."""
         return advice_of(self.evidence, self.headline, self.audience)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
-        """Steps of the verdict: what was found (:attr:`findings`), and what to do next (:attr:`advice`)."""
+        """Steps of the verdict: the :attr:`findings`, then the :attr:`advice`."""
         return (*self.findings, *filter(None, [self.advice]))
 
     @property
@@ -207,7 +207,7 @@ class Report(WithPage, Picture, Table):
         return ((name, getattr(self, name)) for name in names)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page with a still picture; text where jinja2 is missing."""
+        """HTML for notebooks: the page with a still picture; text where jinja2 is missing."""
         try:
             return rooms_below.inline(self)
         except ImportError:
@@ -288,8 +288,8 @@ def _class_table(r: Report) -> list[str]:
     lines = text_table(columns, ("direction", "rows"), ["*" if c.significant else " " for c in rows])
     if len(r.per_class) > _WORST:
         off = sum(c.significant for c in r.per_class[_WORST:])
-        more = f"… and {len(r.per_class) - _WORST} more classes, of no larger ECE"
-        lines.append(more + (f", {off} of them off" if off else ""))
+        more = f"… and {len(r.per_class) - _WORST} more classes with no larger ECE"
+        lines.append(more + (f", {off} of them miscalibrated" if off else ""))
     return [*lines, class_note(r)]
 
 
@@ -300,16 +300,16 @@ def class_digits(row: ClassRow) -> tuple[str, str, str]:
 
 
 def class_note(r: Report) -> str:
-    """What the marks of classes are."""
+    """Meaning of the mark of classes."""
     level = r.headline.level
     mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each class by itself"
     if len(r.classes) == 2 and r.notion not in ("confidence", "top-label"):
-        return f"{mark}: two classes are one question, and p is that of the report. Intervals are {alone}."
+        return f"{mark}: two classes make one test, and p is that of the report. Intervals are {alone}."
     return (
         f"{mark}: each class against the rest, by counts of outcomes in ranges of scores; p is adjusted for "
         f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. Intervals of marked classes "
         f"are adjusted for all classes too (Bonferroni). The others are {alone}, without that adjustment: one can "
-        "start above 0 where p is no evidence."
+        "start above 0 where p is not significant."
     )
 
 
@@ -347,10 +347,10 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
 def zero_probability_text(r: Report, most: int = 3) -> str:
     """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
     if not r.zero_probability_rows:
-        return "a probability of 0 was given to the observed class"
+        return "observed class had probability 0"
     named, more = ", ".join(map(str, r.zero_probability_rows[:most])), len(r.zero_probability_rows) - most
     rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.zero_probability_rows) > 1)} {named}"
-    return f"the observed class was given 0 in {rows} (numbered from 0)"
+    return f"observed class had probability 0 in {rows} (numbered from 0)"
 
 
 def _evidence(r: Report) -> str:
@@ -364,7 +364,7 @@ def _evidence(r: Report) -> str:
 
 
 def repair(r: Report) -> str:
-    """What a perfect repair would gain in log-loss."""
+    """Gain in log-loss of a perfect repair."""
     low, high = map(gain_digits, r.gain.log_loss_interval)
     return f"{gain_digits(r.gain.log_loss)} ({low} to {high})"
 
@@ -385,26 +385,28 @@ def _classes(r: Report) -> str:
 
 
 def footnote(r: Report) -> str:
-    """What the numbers are."""
+    """Explanation of the numbers."""
     note = (
         f"Intervals of the calibration error are {100 * r.headline.level:g} % and account for the estimator's own "
         "bias, so an interval may lie mostly below its value; they start at 0 unless the test of all rows rejects. "
         "'corrected' is the median-unbiased value. "
-        "The gain of a repair is that of replacing each score by the true frequency at it."
+        "The gain of a perfect repair is that of replacing each score by its true frequency."
     )
     if len(r.headline.per_class) >= MANY:
-        note += " Of so many classes, only the first estimator's interval is shown: the table of estimators has all."
+        note += (
+            " With this many classes, only the first estimator has an interval here; the table of estimators has all."
+        )
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
-        return f"{note} Rows are taken as independent: if some belong together, pass {r.audience.option('groups')}."
+        return f"{note} Rows are treated as independent: if some belong together, pass {r.audience.option('groups')}."
     note += (
-        f" Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
-        "bin's rows are counted as so many independent ones."
+        f" Rows within each of {r.n_groups:,} groups may depend on each other; groups are treated as independent, and "
+        "the rows of a bin count as the number of independent rows that they are worth."
     )
     return " ".join([note, *(f"{text[0].upper()}{text[1:]}." for text in few_groups(r.n_groups))])
 
 
 def score_of(n_samples: int) -> Callable[[float], str]:
-    """Writes shares and scores of so many rows with the digits that these allow."""
+    """Writes shares and scores with the digits that the number of rows allows."""
     return partial(known, spread=0.5 / np.sqrt(n_samples))

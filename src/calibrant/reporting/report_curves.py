@@ -55,7 +55,7 @@ class Curves(Result):
 
     @property
     def summary(self) -> str:
-        """What there is."""
+        """Bands of the curves."""
         return f"Reliability curves with {len(self.bins)} bands: {', '.join(self.bins)}."
 
 

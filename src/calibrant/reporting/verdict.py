@@ -25,7 +25,7 @@ FEW_TO_REPAIR = 500
 
 @dataclass(frozen=True)
 class Found:
-    """What a verdict puts into words: ``given`` is whether a tolerance was, ``rejects`` what the test of all rows does.
+    """Findings that a verdict puts into words: ``given`` if a tolerance was, ``rejects`` if the test of all rows does.
 
     ``classes`` are those that were tested beside it, the worst first. The gain is computed when it is first read.
     """
@@ -39,7 +39,7 @@ class Found:
 
     @property
     def gain(self) -> RepairGain:
-        """What a perfect repair would gain."""
+        """Gain of a perfect repair."""
         return self.late["gain"]
 
     @property
@@ -94,7 +94,7 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
 
 
 def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience) -> str:
-    """What to do next; nothing where there was too little to judge."""
+    """Next step; "" where there was too little to judge."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
@@ -125,7 +125,7 @@ def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
 
 
 def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> list[str]:
-    """What is wrong where, how large it is, whether it matters, and what a repair would gain."""
+    """Place, size and importance of the error, and the gain of a repair."""
     low, high = estimate.interval
     value = estimate.value if low <= estimate.value <= high else estimate.corrected
     by = _number(value) if found.rejects else f"{_number(high)} at most"
@@ -145,13 +145,13 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
 
 
 def _small(found: Found) -> str:
-    """Words for an error below what matters."""
+    """Words for an error that is too small to matter."""
     uses = "to you" if found.given else "for most uses"
     return f"too small to matter {uses} (below {_number(found.evidence.tolerance)})"
 
 
 def _repair(found: Found) -> str:
-    """What a perfect repair would gain."""
+    """Gain of a perfect repair."""
     gain = found.gain
     brier = f"the Brier score by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
@@ -168,7 +168,7 @@ def _gain(value: float, interval: Interval) -> str:
 
 
 def _decisions(found: Found, level: float) -> list[str]:
-    """What share of decisions a repair changes; nothing without a threshold."""
+    """Share of decisions that a repair changes; "" without a threshold."""
     gain = found.gain
     if gain.changed is None or gain.changed_interval is None:
         return []
@@ -180,14 +180,14 @@ def _decisions(found: Found, level: float) -> list[str]:
 
 
 class _Where(NamedTuple):
-    """What is wrong where, and the worst of it in everyday words."""
+    """Place of the error, and the worst of it in everyday words."""
 
     whole: str
     plain: str
 
 
 def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where:
-    """What the test of all rows found, and the worst class."""
+    """Finding of the test of all rows, and the worst class."""
     parts = []
     if found.rejects and only is not None:
         parts.append(_by_score(only.fine, only.grid, estimate))
@@ -204,7 +204,7 @@ def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where
 
 
 def _of_class(row: ClassRow) -> _Where:
-    """What is wrong about a class: its mean, if that tells most of its error, or else its error."""
+    """Error of a class: of its mean, if that makes up most of it, or else in all."""
     gap = row.base_rate - row.mean_prob
     stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
     said = f"class {row.label} is stated at {stated} on average and occurs {happens} of the time"
@@ -254,7 +254,7 @@ def _interval(level: float, ends: Interval) -> str:
 
 
 def _rows(n: float) -> str:
-    """Two digits of a number of rows: what a power statement is worth."""
+    """Two digits of a number of rows: the precision of a power statement."""
     if not n < 1e15:
         return "very many"
     digits = max(len(str(int(n))) - 2, 0)
@@ -267,7 +267,7 @@ def _number(value: float) -> str:
 
 
 def gain_digits(value: float) -> str:
-    """Two digits, or three decimals of what is larger; 0 is 0."""
+    """Two digits, or three decimals of larger numbers; 0 is 0."""
     return f"{value:.3f}" if value >= 0.1 else f"{value:.2g}"
 
 

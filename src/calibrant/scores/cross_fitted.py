@@ -29,7 +29,7 @@ def ready_calibrator(
 
 
 def fold_seed(random_state: RandomState) -> int | None:
-    """What scikit-learn takes for the same: it knows no Generator, and no seed of more than 32 bits."""
+    """The equivalent for scikit-learn, which knows no Generator, and no seed of more than 32 bits."""
     rng = check_random_state(random_state)
     if isinstance(random_state, np.random.Generator) or (random_state is not None and random_state >= 2**32):
         return int(rng.integers(2**32))
@@ -61,7 +61,7 @@ class CrossFitted:
 
     @classmethod
     def of(cls, p: Predictions, calibrator: str | Calibrator, cv: int, random_state: RandomState) -> CrossFitted:
-        """Of predictions; folds are stratified, and keep groups together."""
+        """From predictions; folds are stratified, and keep groups together."""
         used = p if p.weights is None or p.weights.all() else p.subset(p.weights > 0)
         sample, units = CalibrationSample.of(used), IndependentUnits.of(used)
         ready = ready_calibrator(calibrator, sample)

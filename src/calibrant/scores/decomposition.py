@@ -20,14 +20,14 @@ from ..measure.sums_by_class import ProblemSums
 from ..sums import BinMoments
 from .score_parts import Decomposition, ScoredRows, binned, equal_vectors, isotonic
 
-#: What observed frequencies are found by.
+#: Methods for observed frequencies.
 ESTIMATORS = ("corp", "binned", "exact")
 #: Largest values of Brier's score by its scale.
 _LARGEST = {"half": 1.0, "sum": 2.0}
 
 
 def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposition:
-    """Of an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
+    """From an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
     check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "exact":
         raise ValueError(
@@ -57,7 +57,7 @@ def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposi
 
 
 def _problems(sums: Accumulator) -> list[ProblemSums]:
-    """Problems of the classes: of two the second one's, if there is a fine histogram of either; else one a class."""
+    """Problems of the classes: of two the second one's, if there is a fine histogram of either; else one per class."""
     fine = [one for one in sums.problems.values() if one.fine is not None and one.label in sums.classes]
     return fine if fine and len(sums.classes) == 2 else list((sums.class_sums or sums.problems).values())
 
@@ -245,7 +245,7 @@ def decompose(
 
 
 def _units(p: Predictions) -> IndependentUnits | None:
-    """What the rows that count belong to; None where they are independent."""
+    """Groups of the rows with weight; None where rows are independent."""
     return None if p.groups is None else IndependentUnits.of(p if p.weights is None else p.subset(p.weights > 0))
 
 

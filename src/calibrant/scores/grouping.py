@@ -22,11 +22,11 @@ from ..measure.scoring_rules import Brier, Log, ScoringRule, as_rule, brier_word
 from ..notions import Classwise
 from .cross_fitted import CrossFitted, limits, mean_of
 
-#: Of the boosting: steps at most, how long a step is, steps without gain, and what regions are shrunk by, in rows.
+#: Boosting: largest number of steps, length of a step, steps without gain, and shrinkage of regions, in rows.
 STEPS, LENGTH, PATIENCE, SHRINKAGE = 100, 0.2, 10, 1.0
-#: One of so many rows says when to stop.
+#: One row in this many says when to stop.
 STOPPING = 5
-#: Of a tree: levels, rows of a leaf at least, and rows that are enough to find it.
+#: Tree: levels, rows of a leaf at least, and rows that are enough to find it.
 DEPTH, LEAF, ENOUGH = 3, 10, 20_000
 #: Rows of a level set: from so many to less than twice as many, where rows are told different things.
 SMALLEST = 10
@@ -77,9 +77,9 @@ class GroupingLoss(Result):
     def summary(self) -> str:
         """Whether features tell apart rows that were told the same."""
         if not self.lower > 0:
-            return "The features show no grouping loss: rows with the same scores do not differ by them."
+            return "The features show no grouping loss: outcomes of rows with equal scores do not vary with them."
         loss = f"the grouping loss is above {self.lower:.4f} at {100 * self.level:g} %"
-        return f"Rows with the same scores differ by the features: {loss}."
+        return f"Outcomes of rows with equal scores vary with the features: {loss}."
 
     def _text(self) -> str:
         scale = f" ({brier_words(self.n_classes)})" if self.score == "brier" else ""
@@ -213,7 +213,7 @@ def grouping_loss(
 
 @dataclass(frozen=True, eq=False)
 class FeatureGains:
-    """What features gain: by trees or given regions, boosted from the recalibrated scores of a sample."""
+    """Gain by features: by trees or given regions, boosted from the recalibrated scores of a sample."""
 
     rule: ScoringRule
     fits: CrossFitted
@@ -332,7 +332,7 @@ def level_sets(told: FloatArray, least: int = SMALLEST) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """What puts every row into a region: codes that were given, or a tree of the residuals on columns of features.
+    """A function that puts every row into a region: given codes, or a tree of the residuals on columns of features.
 
     Attributes
     ----------

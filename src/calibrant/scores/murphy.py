@@ -292,7 +292,7 @@ class BinaryRows:
 
     @classmethod
     def of(cls, p: Predictions) -> BinaryRows:
-        """Of predictions of two classes; ValueError for more."""
+        """Curve of predictions of two classes; ValueError for more."""
         if p.n_classes != 2:
             raise ValueError(f"this needs two classes; got {p.n_classes}: evaluate each against the rest")
         k = 1 if p.positive is None else p.positive

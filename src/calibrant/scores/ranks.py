@@ -158,7 +158,7 @@ def rank_models(
     Raises
     ------
     ValueError, TypeError
-        For fewer than two models or data sets, scores that are missing or infinite, or columns that are no numbers.
+        For fewer than two models or data sets, scores that are missing or infinite, or columns that are not numbers.
 
     See Also
     --------

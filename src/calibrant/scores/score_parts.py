@@ -140,7 +140,7 @@ class Decomposition(MeasuresDrawn, Table):
 
     @property
     def summary(self) -> str:
-        """What miscalibration adds to the score."""
+        """The part of the score due to miscalibration."""
         share = f", {100 * self.calibration / self.total:.0f} %" if self.total > 0 else ""
         score = {"brier": "Brier score", "log": "log-loss"}.get(self.score, f"{self.score} score")
         return f"Miscalibration accounts for {self.calibration:.4f} of the {score} of {self.total:.4f}{share}."
@@ -298,7 +298,7 @@ def realised(rule: ScoringRule, p: FloatArray, codes: AnyArray) -> FloatArray:
     if not isinstance(rule, Brier):
         return rule.losses(p, codes)
     own = np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
-    # Of two classes the other one is as far off.
+    # With two classes the other one is equally far off.
     whole = 2 * (1 - own) ** 2 if p.shape[1] == 2 else np.einsum("ij,ij->i", p, p) - 2 * own + 1
     return np.asarray(whole if rule.scale == "sum" else whole / 2)
 

@@ -23,13 +23,13 @@ _UNITS = 8
 #: Rows in an occupied bin, on average, below which a scale is left out: a few chance pairs say little, and their
 #: distribution has a tail that would drown the other scales.
 ROWS_A_BIN = 2
-#: Of more rows than this no scale has more than 2 ** MOST_CELLS bins a side.
+#: With more rows than this no scale has more than 2 ** MOST_CELLS bins a side.
 MANY_ROWS, MOST_CELLS = 1 << 18, 15
 #: Numbers held at a time.
 _BLOCK = 1 << 20
 #: Share of a sum of squares that rounding may leave.
 _ROUNDING = 1e-12
-#: Of rows in groups, scales have at most one bin for this many groups.
+#: For rows in groups, scales have at most one bin for this many groups.
 GROUPS_A_BIN = 4
 
 

@@ -26,7 +26,7 @@ MOST_DEGREES = 4
 FIRST_DEGREE = {"external": 1, "internal": 2}
 #: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
 _REFITTED = 0.01
-#: What JSON holds beside the curve and the belts.
+#: Fields of the JSON beside the curve and the belts.
 _NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
 #: Gauss–Legendre nodes between -1 and 1 as angles, which lie dense towards the ends: of one variable the inner
 #: distribution rises like a root at its end, and is smooth in the angle. Places from 0 to 2, and their weights.

@@ -114,7 +114,7 @@ def hosmer_lemeshow_test(
     freedom = _freedom(df, found_bins, k)
     warnings = []
     if found_bins < n_bins:
-        warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
+        warnings.append(f"percentiles of the scores coincide: {found_bins} bins instead of {n_bins}")
     null = "outcomes in each bin are as frequent as stated"
     if rows.groups is not None:
         name = f"Hosmer–Lemeshow statistic, {found_bins} bins of scores"
@@ -218,7 +218,7 @@ def pearson_test(
 
     .. math:: X^2 = \sum_m \sum_k \frac{(O_{mk} - n_m v_{mk})^2}{n_m v_{mk}}
 
-    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k. Of two classes or
+    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k. For two classes or
     more.
 
     Parameters

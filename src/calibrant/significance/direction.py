@@ -211,7 +211,7 @@ def _parts(estimator: CrossFit, problem: Problem) -> tuple[FloatArray, FloatArra
 
 
 def _around(value: float, se: float, size: float, level: float) -> Interval:
-    """Normal interval; of terms without spread, what so few rows cannot exclude."""
+    """Normal interval; for terms without spread, the bound that few rows leave."""
     from scipy.special import ndtri
 
     unseen = 1 - ((1 - level) / 2) ** (1 / size) if size > 0 else 1.0

@@ -150,7 +150,7 @@ def evalue_test(
 
 
 class SequentialBets:
-    """Bets on rows as they arrive, by alternatives that earlier rows suggest; what they have made of 1.
+    """Bets on rows as they arrive, by alternatives that earlier rows suggest; the wealth from an initial 1.
 
     Attributes
     ----------

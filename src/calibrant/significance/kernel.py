@@ -173,5 +173,5 @@ def _asymptotic(
         n_samples=p.n_samples,
         df=float(freedom),
         details={"skce": float(found.power)} | reader._details(problem, 2),
-        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
+        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is a poor approximation",),
     )

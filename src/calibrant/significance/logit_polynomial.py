@@ -23,7 +23,7 @@ _NO_INFORMATION = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class LogitSums:
-    """What the log-likelihood ``Σ w (o η(z) - log(1 + e^η(z)))`` needs of a sample, for polynomials η of the logit z.
+    """Statistics of a sample for the log-likelihood ``Σ w (o η(z) - log(1 + e^η(z)))``, with polynomials η of z.
 
     The first term is linear in sums of powers, which are exact. The second is an integral of a smooth function over the
     weight at each logit: where there are many distinct ones, the weight within a cell is replaced by two nodes with

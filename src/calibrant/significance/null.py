@@ -1,4 +1,4 @@
-"""What a calibrated model would show: labels drawn from its probabilities, or signs of groups; and p-values of it."""
+"""Null distributions: labels drawn from its probabilities, or signs of groups; and p-values of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 def rounding_of(observed: float) -> float:
-    """What draws may differ by from an observed statistic and be the same sum in another order."""
+    """Largest difference of a draw from an observed statistic that is the same sum in another order."""
     return _ROUNDING * abs(observed) if np.isfinite(observed) else 0.0
 
 
@@ -47,7 +47,7 @@ class Null(ABC):
     @property
     @abstractmethod
     def how(self) -> str:
-        """What is drawn, in words."""
+        """The draws in words."""
 
     @property
     def n_groups(self) -> int | None:
@@ -81,7 +81,7 @@ class DrawnLabels(Null):
 
     @property
     def how(self) -> str:
-        """What is drawn, in words."""
+        """The draws in words."""
         return "labels of a calibrated model"
 
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[IntArray]:
@@ -194,7 +194,7 @@ class GroupSigns(Null):
 
     @property
     def how(self) -> str:
-        """What is drawn, in words."""
+        """The draws in words."""
         return f"the signs of {self.n_groups} groups"
 
     def described(self, n_draws: int) -> str:

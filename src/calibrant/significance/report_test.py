@@ -40,7 +40,7 @@ Map = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Power:
-    """What a test of this many rows can see.
+    """Power of a test of this many rows.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class SumsTest:
         return cls(drawn, of_errors, max(rows) if question.dependent else sum(rows))
 
     def _each(self, found: Sequence[FloatArray]) -> FloatArray:
-        """What every part of the problems says, in the order of all problems."""
+        """Values of every part of the problems, in the order of all problems."""
         out = np.empty((len(self.question), *found[0].shape[1:]))
         for part, values in zip(self.drawn, found, strict=True):
             out[part.at] = values

@@ -172,7 +172,7 @@ def calibration_test(
     )
 
 
-#: What was observed, the null hypothesis, and the statistic as a function of what is drawn under it.
+#: The observed statistic, the null hypothesis, and the statistic as a function of draws under it.
 _Drawn = tuple[float, Null, Callable[[AnyArray], FloatArray]]
 
 
@@ -212,7 +212,7 @@ def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _
     if p.groups is not None:
         if notion.vector:
             raise ValueError(
-                f"notion {notion.name!r} cannot be tested with groups here: take kernel_test(), 'classwise', or one "
+                f"notion {notion.name!r} cannot be tested with groups here: use kernel_test(), 'classwise', or one "
                 "class"
             )
         if not isinstance(reader, CellEstimator):

@@ -32,7 +32,7 @@ def resolve_bandwidth(rule: BandwidthRule, grid: GridMoments) -> FloatArray:
 
 
 def one_by_one(grid: GridMoments, rule: Callable[[GridMoments], float]) -> FloatArray:
-    """What a rule finds for each problem, (…): for rules that search."""
+    """Bandwidth of each problem by a rule, (…): for rules that search."""
     return np.array([rule(grid.rows[i]) for i in range(len(grid.rows))]).reshape(grid.shape)
 
 

@@ -21,7 +21,7 @@ class Declared:
     Attributes
     ----------
     merge : callable or None
-        What is made of the field in two sums; None where their class says so.
+        Merged value of the field of two sums; None where their class says so.
     kind : Field or None
         What it must be; None for what names the sums, which must agree and is not saved.
     each : bool
@@ -70,7 +70,7 @@ _DECLARED: dict[type, dict[str, tuple[Declared, Any]]] = {}
 
 
 def _declarations(kind: type) -> dict[str, tuple[Declared, Any]]:
-    """What is declared of the fields of a class of sums, and their defaults; other fields name the sums."""
+    """Declared fields of a class of sums, and their defaults; other fields name the sums."""
     if kind not in _DECLARED:
         declared = {}
         for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -115,7 +115,7 @@ class Sums:
         return replace(self, **self._merged(other))
 
     def _merged(self, other: Self, but: Collection[str] = ()) -> dict[str, Any]:
-        """What the fields become that merge, ``but`` some; ValueError for sums of other names."""
+        """Merged fields, ``but`` some; ValueError for sums of other names."""
         declared = _declarations(type(self))
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in declared if name not in but}
         for name, (one, two) in pairs.items():
@@ -172,7 +172,7 @@ def _at(values: Any, index: Any) -> Any:
 
 
 def as_often(values: AnyArray, rows: AnyArray) -> AnyArray:
-    """What is known of one problem (m,), or of each of many (r, m), for all their ``rows``, one problem after another.
+    """Values of one problem (m,), or of each of many (r, m), for all their ``rows``, one problem after another.
 
     ``rows`` (R, …) are r equal runs of resamples, and the result is (R, m).
     """
@@ -206,7 +206,7 @@ class Shared(NamedTuple):
 
     @classmethod
     def of(cls, sums: Any) -> Shared | None:
-        """Of the problems of sums; None where rows are independent, or their sums do not know."""
+        """Design effects of the problems of sums; None where rows are independent, or their sums do not know."""
         parts = getattr(sums, "parts", None)
         if parts is None:
             return None

@@ -151,7 +151,7 @@ class BinMoments(Sums):
         return replace(self, edges=Edges(self.edges.values[keep], exact=self.edges.exact), **sums)
 
     def as_rows(self, domain: tuple[float, float]) -> Problem:
-        """What is known of the samples of one problem: those of a bin at its mean score, positives and negatives."""
+        """Samples of one problem as far as known: those of a bin at its mean score, positives and negatives."""
         used = self.weight > 0
         score = np.clip(self.mean_score[used], *domain)
         positive = self.outcome[used]

@@ -98,7 +98,7 @@ class Edges:
         return position.astype(np.int32)
 
     def steps(self, eps: float) -> tuple[float, float, float]:
-        """Of uniform edges: a score s has slot ``floor((s - low) · factor + shift)`` in the arithmetic of its dtype.
+        """Uniform edges: a score s has slot ``floor((s - low) · factor + shift)`` in the arithmetic of its dtype.
 
         ``ceil(x - slack) = floor(x + 1 - slack)``: pulling scores a rounding error above an edge onto it is free.
         """

@@ -44,7 +44,7 @@ def softplus_and_expit(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What a fit needs of R samples: columns (R, k, m), and weights of all rows and of positive ones (R, m)."""
+    """Input of a fit to R samples: columns (R, k, m), and weights of all rows and of positive ones (R, m)."""
 
     columns: FloatArray
     mass: FloatArray
@@ -80,7 +80,7 @@ class Point(NamedTuple):
 
     @classmethod
     def at(cls, theta: FloatArray, offset: FloatArray, counts: Counts) -> Point:
-        """All of it, from coefficients and what they are added to, (R, m)."""
+        """All of it, from coefficients and offsets, (R, m)."""
         logit = offset + counts.logits(theta) if theta.any() else offset
         likelihood, chance = counts.likelihood(logit)
         return cls(theta, logit, chance, likelihood, counts.information(chance))

@@ -15,7 +15,7 @@ from .bins import BinMoments
 from .edges import Edges, resolve_n_bins
 from .runs import DistinctScores, Runs
 
-#: Of problems without weights of more rows than this only the scores are sorted, and their bins looked up.
+#: Above this number of unweighted rows only the scores are sorted, and their bins looked up.
 _MANY = 20_000
 
 

@@ -1,4 +1,4 @@
-"""What tensors must be, said once for losses and metric."""
+"""Checks of tensors, shared by losses and metric."""
 
 from __future__ import annotations
 

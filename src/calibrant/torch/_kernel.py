@@ -95,7 +95,7 @@ class _Averages(torch.autograd.Function):
         if second is not None:
             row_sum += 2 * (by_squares * squares).sum(dim=1, keepdim=True)
             row_sum += 2 * (by_concentration * concentration)[:, None]
-        # What is taken from whole rows is one more column of a product.
+        # The part subtracted from whole rows is one more column of a product.
         ones = right.new_ones(right.shape[0], 1)
         by_row, by_value = torch.cat([by_mean, -row_sum], dim=1), torch.cat([values, ones], dim=1)
         turned = right.T.contiguous()

@@ -317,7 +317,7 @@ def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
 
 
 def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
-    """Minus the entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: what certainty costs.
+    """Minus the entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: the penalty of certainty.
 
     The target only says which rows are ignored. Cost O(N K).
 

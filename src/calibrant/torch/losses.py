@@ -19,7 +19,7 @@ class _Loss(nn.Module):
 
     def __post_init__(self) -> None:
         super().__init__()
-        #: Of the function; ``weight`` multiplies its value.
+        #: Arguments of the function; ``weight`` multiplies its value.
         self._options = [f.name for f in fields(self) if f.name != "weight"]
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ class CalibrationError(Metric):
         return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
 
     def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they came."""
+        """Scores and outcomes of every problem, (P, N), and the rounding unit of the original scores."""
         single = self.notion == "class-specific"
         check_pair("preds", preds, target, "(N,)" if single else f"(N, {self.num_classes})", boolean=True)
         if not single and preds.shape[1] != self.num_classes:

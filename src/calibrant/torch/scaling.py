@@ -16,7 +16,7 @@ from ..data.checks import check_int, check_positive, check_type
 class Scaler(nn.Module, ABC):
     """Base class: ``forward`` maps logits to calibrated logits, ``fit`` finds the parameters.
 
-    Logits have the classes in dimension 1, as :func:`torch.nn.functional.cross_entropy` wants them: (N, K) or
+    Logits have the classes in dimension 1, as in :func:`torch.nn.functional.cross_entropy`: (N, K) or
     (N, K, d1, …).
     """
 
@@ -160,7 +160,7 @@ class VectorScaler(Scaler):
 
 
 def _parameter(values: Any, like: Tensor) -> nn.Parameter:
-    """A parameter on the device of the logits; half precision would round what the fit found."""
+    """A parameter on the device of the logits; half precision would round the fitted value."""
     dtype = like.dtype if like.dtype in (torch.float32, torch.float64) else torch.float32
     return nn.Parameter(torch.as_tensor(values, dtype=dtype, device=like.device))
 
@@ -187,7 +187,7 @@ def _rows(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     used = codes != ignore_index
     flat, codes = flat[used], codes[used]
     if codes.numel() == 0:
-        raise ValueError("there is no row to fit: target is empty or all ignore_index")
+        raise ValueError("there are no rows to fit: target is empty or all ignore_index")
     low, high = int(codes.min()), int(codes.max())
     if low < 0 or high >= k:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Track "dirichlet": probability vectors from Dirichlet mixtures, labels from a known map of the vector.
 
-What an estimator is measured against is the gap given *one score* (``P_k``, or ``max P``), not given the vector.
+The true error of an estimator is the gap given *one score* (``P_k``, or ``max P``), not given the vector.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DirichletDistribution(TrackDistribution):
         if len({len(alpha) for alpha in self.alphas}) != 1 or len(self.alphas[0]) < 3 or np.min(self.alphas) <= 0:
             raise ValueError(f"alphas must be rows of three or more numbers above 0; got {self.alphas!r}")
         if len(self.weights) != len(self.alphas) or abs(sum(self.weights) - 1) > 1e-9 or min(self.weights) < 0:
-            raise ValueError(f"weights must be one a row of alphas and sum to 1; got {self.weights!r}")
+            raise ValueError(f"weights must have one value per row of alphas and sum to 1; got {self.weights!r}")
 
     @property
     def n_classes(self) -> int:
@@ -94,7 +94,7 @@ class DirichletDistribution(TrackDistribution):
         return dirichlet(np.asarray(self.alphas)[kind], rng)
 
     def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
-        """One problem a class, or that of the predicted class; the first class wins a tie."""
+        """One problem per class, or that of the predicted class; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
             return tuple(Problem.samples(scores[..., k], labels == k) for k in range(self.n_classes))

@@ -61,14 +61,14 @@ class TrackDistribution(ABC):
         Returns
         -------
         scores : ndarray of shape (n_sets, n) or (n_sets, n, n_classes)
-            One score a sample, or its probability vector.
+            One score per sample, or its probability vector.
         labels : ndarray of shape (n_sets, n)
             Outcomes 0 and 1, or the number of the class.
         """
 
     @abstractmethod
     def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
-        """Reduce evaluation sets to the problems of a notion: one a class for ``"classwise"``, else a single one."""
+        """Reduce evaluation sets to the problems of a notion: one per class for ``"classwise"``, else a single one."""
 
     @abstractmethod
     def truth(self, notion: str, norm: float = 1) -> ExactTruth:
@@ -85,7 +85,7 @@ class TrackDistribution(ABC):
 
 @dataclass(frozen=True)
 class ScalarDistribution(TrackDistribution):
-    r"""One score a sample and a known map to outcomes; what the score is of is the subclass's to say.
+    r"""One score per sample and a known map to outcomes; subclasses define the score.
 
     .. math:: s \sim law, \quad o \sim Bernoulli(g(s)), \quad truth = (E\,|g(s) - s|^p)^{1/p}
 

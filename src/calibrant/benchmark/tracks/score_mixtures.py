@@ -1,6 +1,6 @@
 """Score distributions: mixtures of Beta and logit-normal components, with atoms. All arithmetic is on the logit axis.
 
-A score t in (0, 1) is kept as x = logit t, which resolves both of its ends: a score of 1 - 10⁻²⁰ is no rounding of 1,
+A score t in (0, 1) is kept as x = logit t, which resolves both of its ends: a score of 1 - 10⁻²⁰ differs from 1,
 and densities that are infinite at 0 or 1 are smooth functions of x with exponential tails.
 """
 
@@ -151,7 +151,7 @@ class ScoreLaw:
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.components) or not self.components:
-            raise ValueError(f"weights must be one a component; got {self.weights!r} for {self.components!r}")
+            raise ValueError(f"weights must have one value per component; got {self.weights!r} for {self.components!r}")
         if min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
             raise ValueError(f"weights must be at least 0 and sum to 1; got {self.weights!r}")
         if self.atom_mass > 1:

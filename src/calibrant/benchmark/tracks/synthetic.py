@@ -1,4 +1,4 @@
-"""Tracks of one score a row: "beta", "imbalance", "consistency", and "networks", fitted to real image classifiers."""
+"""Tracks of one score per row: "beta", "imbalance", "consistency", and "networks", fitted to real image classifiers."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _at_base_rate(scores: ScoreLaw, family: Callable[[float], TrueMap], rate: fl
 
 
 def fitted() -> list[dict[str, Any]]:
-    """Fitted numbers, a problem a row, with ``fit_data_vs_law``: estimates from data and distribution, side by side."""
+    """Fitted numbers, one row per problem, with ``fit_data_vs_law``: estimates from data and from distributions."""
     rows: list[dict[str, Any]] = json.loads(files(__package__).joinpath("networks.json").read_text())
     return rows
 

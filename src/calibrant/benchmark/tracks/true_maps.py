@@ -121,7 +121,7 @@ class Spline(TrueMap):
             raise ValueError(f"knots must be three or more ascending logits; got {self.knots!r}")
         if len(self.coefficients) != len(self.knots):
             raise ValueError(
-                f"coefficients must be one a knot ({len(self.knots)}); got {len(self.coefficients)}: "
+                f"coefficients must have one value per knot ({len(self.knots)}); got {len(self.coefficients)}: "
                 f"{self.coefficients!r}"
             )
 
@@ -165,11 +165,11 @@ class VectorMap(ABC):
 
     @abstractmethod
     def roles(self, k: int) -> FloatArray:
-        """One number a class: what it does to the probability of class k. Classes alike in it are interchangeable."""
+        """One number per class: its effect on the probability of class k. Classes with equal ones are exchangeable."""
 
     @abstractmethod
     def statistic(self, k: int, others: FloatArray) -> FloatArray:
-        """What class k's probability needs of the others' shares ``V``, (n, K - 1), which sum to 1."""
+        """Statistics of the others' shares that class k's probability needs, ``V``, (n, K - 1), which sum to 1."""
 
     @abstractmethod
     def bounds(self, k: int) -> tuple[float, float]:

@@ -118,9 +118,9 @@ def compare_models(
     - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, degrees of freedom units - 1
       (the test of Diebold & Mariano for independent units).
     - *Squared calibration error*: over √n bins of equal counts, from products of residuals of different units, whose
-      noise does not correlate; so the middle is unbiased for what bins resolve, calibrated or not, and ``se`` holds
-      the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
-      trust of calibration.
+      noise does not correlate; so the middle is unbiased up to the resolution of the bins, calibrated or not, and
+      ``se`` covers the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together.
+      The calibration test to trust.
     - *Calibration error* (L1): by the estimator. The middle is the difference of the medians of
       :func:`calibrant.estimate`, without the bias of noise, and its two ends are put together from those of both
       models' intervals (Zou & Donner 2008), so there is a standard error below and one above it; ``se`` is the mean of
@@ -236,7 +236,7 @@ def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str],
 
 
 def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Predictions:
-    """Predictions with the classes in the order of the first model's; ValueError names what differs."""
+    """Predictions with the classes in the order of the first model's; ValueError names the difference."""
     if p.probs.ndim != first.probs.ndim:
         raise ValueError(
             f"models must have probabilities of one shape; {first_name!r} has {first.probs.shape}, {name!r} has "
@@ -256,7 +256,7 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
         ("pos_label", p.positive == first.positive),
     ):
         if not same:
-            raise ValueError(f"models must be of the same rows; {first_name!r} and {name!r} differ in their {what}")
+            raise ValueError(f"models must have the same rows; {first_name!r} and {name!r} differ in their {what}")
     return p
 
 
@@ -292,7 +292,7 @@ def _checked_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     rules = {s if isinstance(s, str) else repr(s): as_rule(s, half=p.n_classes == 2) for s in scores}
     for name, rule in rules.items():
         if rule.binary and p.n_classes > 2:
-            raise ValueError(f"scores: {name} is of two classes; there are {p.n_classes}")
+            raise ValueError(f"scores: {name} is defined for two classes; got {p.n_classes}")
     return rules
 
 
@@ -318,13 +318,11 @@ def _measured(
 
 
 def _complaints(units: IndependentUnits) -> tuple[str, ...]:
-    """What is known against intervals and p-values."""
+    """Caveats of intervals and p-values."""
     if not units.grouped or units.effective_size >= FEW_GROUPS:
         return ()
     groups, effective = units.copies.size, units.effective_size
-    counted = (
-        f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
-    )
+    counted = f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, worth {effective:.1f} equal ones,"
     few = f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}"
     return ("; ".join([few, *few_groups(groups)]),)
 
@@ -344,7 +342,7 @@ def _differences(
     sign = -1 if higher_is_better(measure) else 1
     out = []
     for i, j in pairs:
-        with np.errstate(invalid="ignore"):  # of infinite scores, and weights beyond what floats hold
+        with np.errstate(invalid="ignore"):  # infinite scores, and weights beyond the range of floats
             value, middle = found.values[i] - found.values[j], found.centres[i] - found.centres[j]
             below, above = (float(se) if np.isfinite(value) else np.nan for se in (found.se[i, j], found.se[j, i]))
         towards_zero = below if middle > 0 else above

@@ -1,4 +1,4 @@
-"""What models are compared by: values, and the noise and bias of their differences, for all models at once."""
+"""Measures of models: values, and the noise and bias of their differences, for all models at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .parts import N_DRAWS, ScoreParts, overfits
 from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
 
-#: Level at which intervals of single errors are taken, and what that is in standard errors.
+#: Level at which intervals of single errors are taken, and the same in standard errors.
 _LEVEL, _REACH = 0.95, 1.959963984540054
 
 
@@ -73,7 +73,7 @@ class Measures:
         return max(units.size - 1, 1.0), float(least_pvalue(units.copies.size)) if units.grouped else 0.0
 
     def mean(self, losses: Sequence[FloatArray]) -> Measured:
-        """Weighted means of what each model has in each row; models share the rows, so their noise cancels."""
+        """Weighted means of each model's values of rows; models share the rows, so their noise cancels."""
         units = self.units
         values = np.array([float(units.row_mass @ loss) / units.total for loss in losses])
         finite = np.isfinite(values)
@@ -101,10 +101,10 @@ class Measures:
         .. math:: l_{ij}^2 = l_i^2 + u_j^2 - 2 r\, l_i u_j, \qquad u_{ij} = l_{ji}.
 
         The correlation r is that of the errors' noise on the same units, and counts where it is negative. An interval
-        that reaches down to 0 is no normal one: its lower end is put together as for r = -1.
+        that reaches down to 0 is not normal: its lower end is put together as for r = -1.
         """
         grouped = self.models[0].groups is not None
-        # Estimators that look at rows one by one have no interval of groups.
+        # Estimators that need single rows have no interval for groups.
         source = EmpiricalBayes() if grouped and not isinstance(estimator, CellEstimator) else estimator
         seed, few = int(rng.integers(2**63)), max(2, n_resamples // 5)
         found = [
@@ -123,7 +123,7 @@ class Measures:
         return Measured(values, centres, se, *self._rests_on)
 
     def _noise(self, p: Predictions, notion: Notion) -> FloatArray:
-        """What the noise of each row adds to a model's error, (n,): its residual, by the sign of the gap at its score.
+        """Contribution of each row's noise to a model's error, (n,): its residual, by the sign of the gap at its score.
 
         Gaps are those of a smooth curve, which most estimators agree with in sign.
         """

@@ -1,4 +1,4 @@
-"""What of a model's score is miscalibration and what discrimination (CORP), for many resamples; and the fits' bias."""
+"""Miscalibration and discrimination of a model's score (CORP), for many resamples; and the fits' bias."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .units import IndependentUnits
 MOST_CELLS = 2000
 #: Cells of problems that are fitted together.
 _TOGETHER = 1 << 16
-#: Draws of labels. What they leave of noise in a mean is a tenth of the noise of one sample.
+#: Draws of labels. Their mean has a tenth of the noise of one sample.
 N_DRAWS = 100
 #: Scores that are told apart in draws.
 _MOST_CELLS = 20_000
-#: Where, in shares of the weight, the slope of the map may change; what slope and changes cost, in rows; and its least
-#: value.
+#: Where, in shares of the weight, the slope of the map may change; the penalties of slope and changes, in rows; its
+#: least value.
 _KNOTS = (0.2, 0.4, 0.6, 0.8)
 _SLOPE_COST, _BEND_COST = 0.1, 1.0
 _LEAST = 1e-9
@@ -45,7 +45,7 @@ def has_parts(rule: ScoringRule, n_classes: int) -> bool:
 
 def columns_of(p: Predictions) -> Sequence[int]:
     """Classes that are fitted: the second of two; of more every one observed, for fits to the others are 0."""
-    # The class of a single column comes last, as rules that tell their classes apart want it.
+    # The class of a single column comes last, as rules that distinguish their classes need.
     return np.unique(p.codes).tolist() if p.n_classes > 2 else [1 if p.positive is None else p.positive]
 
 
@@ -72,16 +72,16 @@ class Mean:
     def __call__(
         self, p: FloatArray, weight: FloatArray, positive: FloatArray, start: AnyArray | None = None
     ) -> FloatArray:
-        """Of one p, weight and positive weight a cell; of problems laid end to end one mean each, from their starts."""
+        """For one p, weight and positive weight per cell; for problems laid end to end, one mean each."""
         start = np.zeros(1, dtype=np.intp) if start is None else start
         if isinstance(self.rule, Brier):
-            # Of two classes the other one is as far off; of more, every class has its own turn.
+            # With two classes the other one is equally far off; with more, every class has its own turn.
             costs = (positive * (1 - 2 * p) + weight * p**2) * (2 if self.n_classes == 2 else 1)
             if self.rule.scale != "sum":
                 costs /= 2
         else:
             counts = np.column_stack([weight - positive, positive])
-            # What did not happen costs nothing, also where it would cost ∞.
+            # An outcome that did not occur costs nothing, even where it would cost ∞.
             table = self.rule.table(np.column_stack([1 - p, p]))
             costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0).sum(axis=1)
         return np.asarray(np.add.reduceat(costs, start) / np.add.reduceat(weight, start))
@@ -110,7 +110,7 @@ class TiedCells:
 
     @classmethod
     def of(cls, columns: Sequence[tuple[AnyArray, int, AnyArray]], units: IndependentUnits) -> TiedCells:
-        """Of the cell of each row, their number, and whether the class came: of every class."""
+        """From the cell of each row, the number of cells, and whether the class was observed: for every class."""
         from scipy.sparse import vstack
 
         weight, positive = (
@@ -151,7 +151,7 @@ class Refinements:
     def of(
         cls, p: Predictions, rules: dict[str, ScoringRule], units: IndependentUnits, most: int | None = MOST_CELLS
     ) -> Refinements:
-        """Of predictions whose rows all have weight; ``most`` cells a class at most, None for all distinct scores."""
+        """From predictions whose rows all have weight; at most ``most`` cells per class, None for one per score."""
         matrix = matrix_of(p)
         tiles: list[TiedCells] = []
         waiting: list[tuple[AnyArray, int, AnyArray]] = []
@@ -213,7 +213,7 @@ class ScoreParts:
         units: IndependentUnits,
         most: int | None = MOST_CELLS,
     ) -> ScoreParts:
-        """Of predictions whose rows all have weight."""
+        """From predictions whose rows all have weight."""
         losses = np.empty((len(rules), len(models), units.copies.size))
         for i, rule in enumerate(rules.values()):
             for j, p in enumerate(models):
@@ -242,20 +242,20 @@ def overfits(
     *,
     steps: bool = False,
 ) -> FloatArray:
-    r"""What isotonic fits gain by being judged on the rows that they were fitted to, (S, M, draws); the mean counts.
+    r"""Gain of isotonic fits that are judged on the rows of the fit, (S, M, draws); the mean counts.
 
     .. math:: E^* \Big[ \tfrac1n \sum_i S(q(s_i), Y^*_i) - S(\hat q^*(s_i), Y^*_i) \Big],
         \qquad P(Y^*_i = 1) = q(s_i)
 
     with q a smooth non-decreasing map fitted to each class of each model, scores kept as they are, and q̂* the isotonic
     fit of the labels drawn. Miscalibration and discrimination are both too high by that. Resampled rows do not tell it:
-    the isotonic fit that they are drawn around has flats of its own, and what they show depends on how many scores
+    the isotonic fit that they are drawn around has flats of its own, and their result depends on how many scores
     there are (Kosorok 2008; Sen, Banerjee & Woodroofe 2010). Labels of a group are drawn with normal latents of one
     correlation, that of the residuals. All models are given the same random numbers, and models that order rows alike
     the same labels.
 
     With ``steps`` the isotonic fit itself is taken for q: as if the truth were flat wherever the fit is. A fit gains
-    less there, so that both together tell what the bias may be.
+    less there, so that both together bound the bias.
     """
     out = np.zeros((len(rules), len(models), N_DRAWS))
     for j, p in enumerate(counted(models if len(rules) else (), "noise of isotonic fits, by model")):
@@ -309,7 +309,7 @@ class Column:
     def of(
         cls, scores: FloatArray, happened: AnyArray, units: IndependentUnits, *, whole: bool, steps: bool = False
     ) -> Column:
-        """Of a class's scores and whether it happened."""
+        """From a class's scores and outcomes."""
         mass = units.row_mass
         cell, number = cells_of(scores, units, _MOST_CELLS)
         weight: FloatArray = np.bincount(cell, weights=mass, minlength=number).astype(np.float64)
@@ -341,8 +341,8 @@ class Column:
 def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatArray:
     """Probability in each cell as a smooth non-decreasing function of its rank among all weight.
 
-    A logistic fit, piecewise linear in normal ranks, pooled where it would fall; ``rows`` is how many rows the weights
-    are worth, beside which slopes cost something. Ranks, so that it is the same of all scores of one order.
+    A logistic fit, piecewise linear in normal ranks, pooled where it would decrease; ``rows`` is the number of rows
+    that the weights are worth, against which slopes are penalised. Ranks make it the same for all scores of one order.
     """
     from scipy.special import logit, ndtri
 

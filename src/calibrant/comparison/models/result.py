@@ -34,7 +34,7 @@ _ERRORS = {
 _MOST_PAIRS = 15
 #: Characters of a name, and models of a table that are beside each other, at most.
 _WIDEST_NAME, _BESIDE = 28, 6
-#: Characters of the longest measure, and of what stands beside a pair.
+#: Characters of the longest measure, and of the text beside a pair.
 _MEASURE, _NUMBERS = 28, 70
 
 
@@ -153,13 +153,13 @@ class Difference(Result):
     def summary(self) -> str:
         """Whether one of the models is better."""
         found = "they do not differ significantly" if self.better is None else f"{printable(self.better)} is better"
-        pair = f"{printable(self.model)} less that of {printable(self.other)}"
+        pair = f"{printable(self.model)} minus that of {printable(self.other)}"
         return f"The {measure_text(self.measure)} of {pair} is {with_ends(self.value, self.interval, signed)}: {found}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Picture, Paged):
-    """What :func:`calibrant.compare_models` found.
+    """Result of :func:`calibrant.compare_models`.
 
     Attributes
     ----------
@@ -280,7 +280,8 @@ class ModelComparison(Picture, Paged):
         pairs = len(self.of(self.measures[0]))
         note = "Differences are the first model minus the second. "
         if self.adjust != "none" and pairs > 1:
-            note += f"P-values {where} are adjusted for {pairs} pairs ({self.adjust.capitalize()}), and decide. "
+            adjusted = f"P-values {where} are adjusted for {pairs} pairs ({self.adjust.capitalize()})"
+            note += f"{adjusted} and decide which pairs differ. "
         note += (
             "Intervals of calibration errors and of parts of scores are corrected for bias and need not contain "
             "the difference."
@@ -330,7 +331,7 @@ class ModelComparison(Picture, Paged):
             name = f"Differences of the {measure_text(measure)}" if k == 0 else measure_text(measure)
             if k > 0:
                 name += f" ({apart or 'none'} of {len(found)} pair{'s' * (len(found) > 1)} differ{'s' * (apart == 1)})"
-            note = f"* they differ at {1 - self.level:.3g}. {self._note('here')}" if k == 0 else ""
+            note = f"* the models differ at {1 - self.level:.3g}. {self._note('here')}" if k == 0 else ""
             out.append(Section(name, told, [d.better is not None for d in found], note, folded=k > 0))
         return out
 

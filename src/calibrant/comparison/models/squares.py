@@ -58,7 +58,7 @@ class BinnedResiduals:
 
     @classmethod
     def of(cls, p: Predictions, notion: Notion, units: IndependentUnits) -> BinnedResiduals:
-        """Of predictions whose rows all have weight; √n bins, for noise costs no bias in products of units."""
+        """From predictions whose rows all have weight; √n bins, for noise does not bias products of units."""
         reduction = problems_of(p, notion)
         each = max(1, MOST_BINS // len(reduction))
         bins, places, gaps, shares = [], [], [], []
@@ -83,13 +83,13 @@ class BinnedResiduals:
         return cls(bin_of, unit_of, residual, mass, np.concatenate(shares), units)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over all copies of all units, (B,), of what each entry has."""
+        """Sums over all copies of all units, (B,), of the entries."""
         copies = self.units.copies[self.unit_of]
         found = np.bincount(self.bin_of, weights=copies * values, minlength=self.scale.size)
         return np.asarray(found, dtype=np.float64)
 
     def sparse(self, values: FloatArray) -> Any:
-        """What each entry has as an array (B, G)."""
+        """The entries as an array (B, G)."""
         from scipy.sparse import csr_array
 
         return csr_array((values, (self.bin_of, self.unit_of)), shape=(self.scale.size, self.units.copies.size))
@@ -109,9 +109,9 @@ class Squares:
     ----------
     value : float
     influence : ndarray of shape (G,)
-        What T owes to one copy of each unit, paired with all others.
+        Contribution to T of one copy of each unit, paired with all others.
     factor : ndarray of shape (B,)
-        What T counts a product of two units in a bin.
+        Weight in T of a product of two units in a bin.
     noise : sparse array of shape (B, G)
         Residual sums less the bins' gaps.
     """
@@ -123,12 +123,12 @@ class Squares:
 
     @classmethod
     def of(cls, p: Predictions, notion: Notion, units: IndependentUnits) -> Squares:
-        """Of predictions whose rows all have weight."""
+        """From predictions whose rows all have weight."""
         found = BinnedResiduals.of(p, notion, units)
         residual, mass, bin_of = found.residual, found.mass, found.bin_of
         gap, whole = found.sums(residual), found.sums(mass)
         products, pairs = gap**2 - found.sums(residual**2), whole**2 - found.sums(mass**2)
-        # A bin with one unit has no pair: what of its gap is noise nothing tells, and it counts as 0.
+        # A bin with one unit has no pair: the noise of its gap is unknown, and it counts as 0.
         several = pairs > 1e-9 * whole**2
         pairs = np.where(several, pairs, np.inf)
         factor = found.scale * whole / pairs
@@ -142,7 +142,7 @@ class Squares:
 
     @cached_property
     def of_pairs(self) -> FloatArray:
-        """What T owes to each pair of units, (G, G)."""
+        """Contribution to T of each pair of units, (G, G)."""
         return np.asarray((self.noise.T @ self.noise.multiply(self.factor[:, None]).tocsr()).todense())
 
 
@@ -151,8 +151,8 @@ def squares_covariance(models: Sequence[Squares], units: IndependentUnits) -> tu
 
     .. math:: \sum_u \psi_u^2 - \tfrac12 \sum_{u \ne v} h_{uv}^2
 
-    of the influences ψ and of what T owes to pairs of units, h. Of squared gaps the influences hold the noise twice
-    (Efron & Stein 1981), of a gap that is not 0 once.
+    of the influences ψ and of the contributions h of pairs of units. For squared gaps the influences count the noise
+    twice (Efron & Stein 1981), of a gap that is not 0 once.
     """
     number = len(models)
     pairs = np.empty((number, number))
@@ -166,7 +166,7 @@ def squares_covariance(models: Sequence[Squares], units: IndependentUnits) -> tu
 def _pair_covariance(one: Squares, other: Squares, copies: FloatArray) -> float:
     """``2 Σ_{u ≠ v} (Σ_j a_j r_uj r_vj)(Σ_k b_k q_uk q_vk)``, by the products of bins, or of units if these are fewer.
 
-    Either way sums over pairs of all copies, less those of a copy with itself.
+    Either way sums over pairs of all copies, minus those of a copy with itself.
     """
     if copies.size < min(one.factor.size, _MOST_UNITS):
         first, second = one.of_pairs, other.of_pairs

@@ -130,7 +130,7 @@ def subgroup_calibration(
 
     Drawing ends for a subgroup with the draw that is the h-th as large as what was observed, h a twentieth of
     ``n_resamples``, and the p-value is h over the number of draws (Besag & Clifford). With G subgroups there are at
-    most ``20 G / (1 - level)`` draws, or 20 million numbers a subgroup as long as they are ``2 G / (1 - level)``.
+    most ``20 G / (1 - level)`` draws, or 20 million numbers per subgroup as long as they are ``2 G / (1 - level)``.
     Beyond 50 subgroups h is 10, there are ``n_resamples`` draws at most, and a subgroup that none of them reaches has
     the tail of the limit distribution, with the sum of its labels by a saddlepoint; intervals of errors have 400 draws
     of the posterior in place of 2000.
@@ -177,7 +177,7 @@ def subgroup_calibration(
 
 @dataclass(frozen=True)
 class SubgroupOptions:
-    """What is asked of subgroups; see :func:`subgroup_calibration`."""
+    """Options of a subgroup report; see :func:`subgroup_calibration`."""
 
     test: str
     level: float
@@ -187,7 +187,7 @@ class SubgroupOptions:
 
     @classmethod
     def checked(cls, test: Any, level: Any, adjust: Any, min_size: Any, n_resamples: Any) -> SubgroupOptions:
-        """The options, if they are what they should be."""
+        """The options, checked."""
         check_choice("test", test, TESTS)
         check_choice("adjust", adjust, ADJUSTMENTS)
         size = check_int("min_size", min_size, 0)
@@ -207,7 +207,7 @@ class SubgroupProblems(ABC):
     n_samples : ndarray of shape (G,)
         Rows of each.
     held : ndarray of int
-        The subgroups with weight, which alone have cells and sums.
+        The subgroups with weight: only these have cells and sums.
     cells : SubgroupCells
     design : float
         Design effect of the mean residual of all rows.
@@ -359,7 +359,7 @@ def _errors_of_sums(
             paths = sums_paths(reader, sums, 1.0, n_draws, noise)
             intervals += [invert([path], own, 1.0)[0] for path, own in zip(paths, some, strict=True)]
     value, (low, high) = np.array(powers), np.array(intervals).T
-    # What is told as error and interval lies within it: see `estimate`.
+    # The reported error lies within its interval: see `estimate`.
     shown = np.maximum(value, 0.0)
     return np.stack([value, np.fmin(low, shown), np.fmax(high, shown)], axis=-1)
 
@@ -423,7 +423,7 @@ def _groups_per_subgroup(cells: SubgroupCells) -> AnyArray | None:
 def _largest(
     column: SubgroupProblems, totals: SubgroupTotals, subgroups: Sequence[Subgroup], options: SubgroupOptions
 ) -> SubgroupDifference | None:
-    """Of all pairs of subgroups that are large enough, or of all subgroups if fewer than two are."""
+    """Among pairs of subgroups that are large enough, or among all subgroups if fewer than two are."""
     among = np.flatnonzero(column.n_samples[column.held] >= options.min_size)
     among = among if among.size >= 2 else np.arange(len(subgroups))
     if among.size < 2:
@@ -443,7 +443,7 @@ def _largest(
 
 @cache
 def _all_pairs(level: float, number: int) -> float:
-    """How many standard errors differences of all pairs of so many means stay within (Tukey)."""
+    """Standard errors that all differences between ``number`` means stay within (Tukey)."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(level, number, np.inf) / np.sqrt(2))

@@ -49,7 +49,7 @@ class CellTable(NamedTuple):
 
     @property
     def variance(self) -> FloatArray:
-        """Of each subgroup's sum of residuals if it is calibrated, (R,)."""
+        """Variance of each subgroup's sum of residuals if it is calibrated, (R,)."""
         return np.asarray((self.times * self.scores * (1 - self.scores)).sum(axis=-1))
 
     def where(self, some: AnyArray) -> CellTable:
@@ -72,9 +72,9 @@ class SubgroupCells:
     scores, outcomes : ndarray of shape (E,)
         Mean score, and mean outcome, of a cell's rows.
     weights, times : ndarray of shape (E,)
-        Sum of weights, and of what counts in variances: of repeats the weights, else their squares.
+        Sum of weights, and of their squares, which count in variances (of repeats, the weights again).
     last : ndarray of bool, shape (E,)
-        Whether the next one is another cell of the score: within one there is no order.
+        Whether the next one is another cell of the score: rows within a cell have no order.
     integral : bool
         Whether weights count repeats.
     groups : ndarray of shape (E,) or None
@@ -103,7 +103,7 @@ class SubgroupCells:
         weight: FloatArray | None,
         square: FloatArray | None,
     ) -> SubgroupCells:
-        """Of sums of rows by keys ``subgroup · cells + cell``: of scores, outcomes, weights and their squares.
+        """From sums of rows by keys ``subgroup · cells + cell``: of scores, outcomes, weights and their squares.
 
         Weights are None for one each, squares where weights count repeats.
         """
@@ -134,7 +134,7 @@ class SubgroupCells:
     def of_rows(
         cls, problem: Problem, groups: IntArray | None = None, design: FloatArray | None = None
     ) -> SubgroupCells:
-        """Of rows, those of one subgroup after another's; if in groups with the design effect of each subgroup."""
+        """From rows, one subgroup after the other; for rows in groups with the design effect of each subgroup."""
         s = problem.scores.astype(np.float64, copy=False)
         o = np.asarray(problem.outcomes, dtype=np.float64)
         key = cell_keys(problem.row, problem.scores)
@@ -178,7 +178,7 @@ class SubgroupCells:
             first = last
 
     def as_rows(self, some: slice, domain: tuple[float, float]) -> Problem:
-        """What is known of the rows of some subgroups: those of a cell at its mean score, positives and negatives."""
+        """Rows of some subgroups, as far as known: those of a cell at its mean score, positives and negatives."""
         cells = slice(int(self.starts[some.start]), int(self.starts[some.stop]))
         weight, outcome = self.weights[cells], self.outcomes[cells]
         # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
@@ -193,7 +193,7 @@ class SubgroupCells:
         return Problem(score[used], outcomes[used], both[used], True, domain, starts=starts)
 
     def tables(self, numbers: int = _TABLE) -> Iterator[CellTable]:
-        """Subgroups of about as many cells at a time, so many that they fill a table of ``numbers``."""
+        """Subgroups with similar numbers of cells, as many at a time as fill a table of ``numbers``."""
         counts = np.diff(self.starts)
         order = np.argsort(counts, kind="stable")
         first = 0
@@ -222,7 +222,7 @@ def cell_keys(subgroup: IntArray, scores: FloatArray) -> IntArray:
 
 
 def binomials(weights: FloatArray, times: FloatArray, *, integral: bool) -> tuple[IntArray, FloatArray]:
-    """Cells as so many outcomes each, and the weight of one: of repeats one each, else Kish's number of them."""
+    """Number of outcomes in each cell, and the weight of one: for repeats one each, else Kish's number."""
     rows = weights if integral else np.divide(weights**2, times, out=np.zeros(times.shape), where=times > 0)
     trials = np.rint(rows).astype(np.intp)
     return trials, np.sqrt(times / np.maximum(trials, 1))

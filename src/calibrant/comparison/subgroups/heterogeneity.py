@@ -97,7 +97,7 @@ class SubgroupTotals:
 
     @classmethod
     def of(cls, cells: SubgroupCells, pooled: PooledMap | None) -> SubgroupTotals:
-        """Of all subgroups, in one pass over their cells."""
+        """Totals of all subgroups, in one pass over their cells."""
         d = 0 if pooled is None else pooled.theta.size
         totals = np.zeros((9 + 2 * d, cells.n_subgroups))
         score_all, bent_all, spread_all = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
@@ -131,14 +131,14 @@ class SubgroupTotals:
     def gap_variance(self) -> FloatArray:
         """Variance of each subgroup's gap: that of its residuals, by the curve, or by its scores, whichever is largest.
 
-        A single row has residuals without spread: its scores say what chance can do.
+        A single row has residuals without spread: its scores tell the variance by chance.
         """
         centred = self.squares - 2 * self.gap * self.crossed + self.gap**2 * self.times
         return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
 
 
 def difference_variance(cells: SubgroupCells, totals: SubgroupTotals, one: int, other: int) -> float:
-    """Variance of the difference of two subgroups' gaps; of rows in groups with what those in both share."""
+    """Variance of the difference of two subgroups' gaps; of rows in groups with the covariance of groups in both."""
     variance = totals.gap_variance * cells.design
     if cells.groups is None:
         return float(variance[one] + variance[other])
@@ -155,8 +155,8 @@ def difference_variance(cells: SubgroupCells, totals: SubgroupTotals, one: int, 
 class _ScoreTest:
     """Score test of an intercept a subgroup: its statistic from scores (…, G), without a matrix of subgroups.
 
-    Scores less what the curve's columns say of them have the covariance ``D - U - Uᵀ + V``, D of subgroups by
-    themselves and the others of the rank of the curve: what differs from D lies in the span of few vectors.
+    Scores minus their fit by the curve's columns have the covariance ``D - U - Uᵀ + V``, D of subgroups by
+    themselves and the others of the rank of the curve: the difference from D lies in the span of few vectors.
     """
 
     def __init__(self, totals: SubgroupTotals) -> None:
@@ -178,7 +178,7 @@ class _ScoreTest:
         self.df = int(self._held.sum()) - len(one) + int(known.sum())
 
     def statistic(self, score: FloatArray, score_all: FloatArray) -> FloatArray:
-        """Of scores (…, G) of subgroups and (…, d) of the curve's columns."""
+        """From scores (…, G) of subgroups and (…, d) of the curve's columns."""
         scaled = (score - score_all @ self.slopes)[..., self._held] / self._root
         inner = scaled @ self._base
         return np.asarray(
@@ -192,15 +192,18 @@ def heterogeneity(
     """Score test of one intercept per subgroup, added to one polynomial logistic curve for all.
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
-    curve, its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such
+    curve, its fit to them linearised; for correlated rows, with those of residuals of which whole groups of such
     rows have changed their sign.
     """
     from scipy.special import chdtrc
 
-    about: dict[str, Any] = {"null": "outcomes at a score are as frequent in every subgroup", "n_samples": n_samples}
+    about: dict[str, Any] = {
+        "null": "outcomes at equal scores are equally frequent in all subgroups",
+        "n_samples": n_samples,
+    }
     if cells.n_subgroups < 2 or pooled is None:
         one, nan = cells.n_subgroups < 2, float("nan")
-        why = "there is one subgroup" if one else "outcomes are all the same, or separated by the scores"
+        why = "there is only one subgroup" if one else "outcomes are all the same, or separated by the scores"
         return TestResult(nan, nan, name="score test of subgroup intercepts", warnings=(f"no test: {why}",), **about)
     test = _ScoreTest(totals)
     statistic = float(test.statistic(totals.score, totals.score_all))

@@ -1,4 +1,4 @@
-"""Which rows belong to which subgroup: columns of any kind, with what is missing in a subgroup of its own."""
+"""Which rows belong to which subgroup: columns of any kind, with missing values in a subgroup of their own."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Subgroups:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the subgroups, as text."""
+        """Names of the subgroups."""
         return names_of(self.values)
 
 
 def names_of(values: Sequence[Label]) -> tuple[str, ...]:
-    """Of the values of subgroups, as text; those that would read alike with their kind."""
+    """Names of the values of subgroups; equal texts get the kind of the value."""
     texts = [MISSING if v is None else str(v) or EMPTY for v in values]
     number = Counter(texts)
     return tuple(
@@ -106,7 +106,7 @@ def _frame_of(by: Any) -> Any:
 
 
 def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
-    """A column as arrays of some rows; of objects where NumPy's own kinds could hide what is missing."""
+    """A column as arrays of some rows; of objects where NumPy's own kinds could hide missing values."""
     if isinstance(column, np.ndarray):
         # As a list, times finer than microseconds are whole numbers.
         fine = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as")
@@ -126,7 +126,7 @@ def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
 
 
 class _Seen:
-    """Subgroups that were met, numbered as they came."""
+    """Subgroups that were met, numbered in order of appearance."""
 
     def __init__(self, shown: str) -> None:
         self.places: dict[Any, int] = {}

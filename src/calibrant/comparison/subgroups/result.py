@@ -1,4 +1,4 @@
-"""What a report on subgroups holds, and how it reads."""
+"""The report on subgroups and its text."""
 
 from __future__ import annotations
 
@@ -89,8 +89,7 @@ class Subgroup(Result):
     def summary(self) -> str:
         """How the subgroup is calibrated."""
         gap = with_ends(self.gap, self.gap_interval, signed)
-        found = f"outcomes differ from what is stated by {gap}; adjusted p {equals(self.adjusted)}"
-        return f"In {printable(self.name)} {found}."
+        return f"In {printable(self.name)} observed minus stated is {gap}; adjusted p {equals(self.adjusted)}."
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,7 +129,7 @@ class SubgroupDifference(Result):
     @property
     def summary(self) -> str:
         """The difference with its interval."""
-        pair = f"The gap of {printable(self.first)} less that of {printable(self.second)}"
+        pair = f"The gap of {printable(self.first)} minus that of {printable(self.second)}"
         return f"{pair} is {with_ends(self.value, self.interval, signed)}."
 
 
@@ -226,7 +225,7 @@ class SubgroupReport(Picture, Paged):
 
     @property
     def subgroups(self) -> tuple[Subgroup, ...]:
-        """Of all columns, one after the other."""
+        """Subgroups of all columns, one after the other."""
         return tuple(subgroup for column in self.columns for subgroup in column.subgroups)
 
     @property
@@ -244,7 +243,7 @@ class SubgroupReport(Picture, Paged):
         return printable_lines("\n".join([*lines, "", self._key()]))
 
     def _key(self) -> str:
-        """What marked subgroups are."""
+        """Meaning of the mark of subgroups."""
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
         return f"* miscalibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
@@ -336,7 +335,7 @@ class SubgroupReport(Picture, Paged):
 
 
 def _means(subgroup: Subgroup) -> tuple[str, str]:
-    """What was observed and what was stated, with the digits that so many rows allow."""
+    """Observed and stated mean, with the digits that the number of rows allows."""
     spread = 0.5 / np.sqrt(subgroup.n_samples)
     return known(subgroup.base_rate, spread), known(subgroup.mean_probability, spread)
 

@@ -22,7 +22,7 @@ _MOST_DRAWN = 10_000_000
 #: How far below ``(1 - level) / subgroups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
-#: Share of the draws asked for that have to be as large as what was observed for drawing to end; at least so many.
+#: Share of the requested draws that must reach the observed statistic for drawing to end; and the least number.
 _ENOUGH, _LEAST = 0.05, 10
 #: How far zeros are looked for, how near they are found; and standard errors within which the ends of an interval lie
 #: of all but a few subgroups.
@@ -49,7 +49,7 @@ def gap_intervals(cells: SubgroupCells, level: float) -> FloatArray:
     return out
 
 
-#: What is above 0 where a is too far down (side 1) or up (side -1) for what was seen: of a (R,) and a side.
+#: A function of a (R,) and a side that is above 0 where a is too low (side 1) or too high (side -1) for the outcomes.
 _Excess = Callable[[FloatArray, int], FloatArray]
 
 
@@ -102,7 +102,7 @@ def _normal_excess(table: CellTable, tail: float) -> _Excess:
 
 
 def _zeros(function: Callable[[FloatArray], FloatArray], reach: FloatArray, side: int) -> FloatArray:
-    """Where functions (n,) that fall with side · a cross 0, within ± reach at best; ± 60 if one does not cross there.
+    """Where functions (n,) that decrease with side · a cross 0, within ± reach; ± 60 for one that does not.
 
     Source: Chandrupatla (1997), *A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
     function without using derivatives*.
@@ -173,8 +173,8 @@ def subgroup_pvalues(
 ) -> FloatArray:
     """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; 1 without any spread.
 
-    ``smallest``: what they are compared with, 1 - level over the number of subgroups; they reach below, of ``many``
-    subgroups by the tail of a distribution.
+    ``smallest``: the bound that they are compared with, 1 - level over the number of subgroups; they reach below it,
+    with ``many`` subgroups by the tail of a distribution.
     """
     out = np.full(cells.n_subgroups, np.nan)
     drawn = partial(_drawn_pvalues, test=test, n_resamples=n_resamples, rng=rng, smallest=smallest, many=many)
@@ -214,7 +214,7 @@ def _normal_pvalues(table: CellTable) -> FloatArray:
         return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, 1.0))
 
 
-#: Residuals (r, R, m) under calibration: so many, of some subgroups of a table.
+#: Residuals (r, R, m) under calibration: r draws for some subgroups of a table.
 _Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
 
 
@@ -224,7 +224,7 @@ def _drawn_pvalues(
     """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit distribution.
 
     Drawing ends for a subgroup with the draw that is the h-th as large as what was observed: ``p = h / draws``, else
-    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). Of many
+    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With many
     subgroups, one of which no draw was as large has that one's tail in place of more draws.
     """
     draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
@@ -289,7 +289,7 @@ def _groups_of(table: CellTable) -> IntArray:
 
 
 def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
-    """Of residuals (r, R, m): their range as a running sum, or the size of their sum."""
+    """Statistic of residuals (r, R, m): range of their running sum, or size of their sum."""
     if test == "kuiper":
         return strays(residual, last)
     return np.asarray(np.abs(residual.sum(axis=-1)))
