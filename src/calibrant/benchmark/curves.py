@@ -53,7 +53,7 @@ class Entry:
     def __post_init__(self) -> None:
         check_type("estimators", self.estimator, Estimator, _ENTRIES)
         if "scalar" not in self.estimator._serves:
-            raise ValueError(f"estimators must serve confidence and class-wise problems; got {self.estimator!r}")
+            raise ValueError(f"estimators must support the notions confidence and classwise; got {self.estimator!r}")
         object.__setattr__(self, "norm", check_choice("norm of an entry", float(self.norm), NORMS))
         if self.shared_bandwidth and not isinstance(self.estimator, Density):
             raise ValueError(f"shared_bandwidth needs a Density estimator; got {self.estimator!r}")

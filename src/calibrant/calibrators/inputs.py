@@ -199,9 +199,9 @@ class CalibrationSample:
 
 
 def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibrationSample:
-    """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features.
+    """Judge the arguments of ``fit``, and set the attributes of features that scikit-learn needs.
 
-    The owner, a calibrator, says what scores are (``input``) and which classes they are of (``labels``).
+    The owner, a calibrator, gives the kind of scores (``input``) and their classes (``labels``).
     """
     kind, labels = check_choice("input", owner.input, INPUTS), owner.labels
     columns = _names(scores)

@@ -181,7 +181,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             held = None if weights is None else weights[test]
             models.append(model)
             samples.append(read_sample(one, scores, y[test], held))
-            # Rows of no weight are no part of a sample.
+            # Rows without weight are not in a sample.
             more.append(one._from_features(_safe_indexing(X, test if held is None else test[held > 0])))
         if np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
             # Rows of several folds cannot be judged by the fit to another.

@@ -529,7 +529,7 @@ def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
     fitted: OneVsRest = clone(chosen)
     if fitted.labels is None and tuple(sorted(sums.classes)) != sums.classes:
         fitted.set_params(labels=list(sums.classes))
-    # A row of each class says how many columns there are, and what they are called.
+    # A row of each class gives the number of columns and their labels.
     sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes))
     fitted.classes_ = np.asarray(sample.classes)
     fitted._check(sample)

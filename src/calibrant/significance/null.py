@@ -111,7 +111,7 @@ class DrawnOutcomes(Null):
 
     @property
     def how(self) -> str:
-        """What is drawn, in words."""
+        """The draws in words."""
         return "outcomes"
 
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[FloatArray]:

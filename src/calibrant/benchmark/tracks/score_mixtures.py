@@ -155,7 +155,7 @@ class ScoreLaw:
         if min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
             raise ValueError(f"weights must be at least 0 and sum to 1; got {self.weights!r}")
         if self.atom_mass > 1:
-            raise ValueError(f"atoms must hold a mass of at most 1; got {self.atom_mass!r}")
+            raise ValueError(f"atoms must have a total mass of at most 1; got {self.atom_mass!r}")
         check_number("low", self.low, least=0, below=1)
 
     @property
