@@ -28,7 +28,7 @@ from .pool import NORMS
 E = TypeVar("E")
 
 
-#: What users may pass, in words.
+#: Values that users may pass, in words.
 _ENTRIES = "estimators such as Binned(15), or entries"
 
 

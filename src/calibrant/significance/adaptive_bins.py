@@ -399,7 +399,7 @@ def _cells(place: FloatArray, eps: float, most: int) -> AnyArray:
 
 @dataclass(frozen=True)
 class _Units:
-    """What is binned: rows, or cells of rows without weights. ``terms``: sums over a unit's rows, of v and of v²."""
+    """Binned values: rows, or cells of rows without weights. ``terms``: sums over a unit's rows, of v and of v²."""
 
     count: FloatArray  # rows, (u,)
     weight: FloatArray  # of one row

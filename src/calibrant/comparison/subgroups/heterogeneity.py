@@ -228,7 +228,7 @@ def heterogeneity(
 
 
 def _signs(cells: SubgroupCells, chance: FloatArray) -> GroupSigns | None:
-    """Signs of the groups of rows that hang together; None of independent rows."""
+    """Signs of the groups of correlated rows; None for independent rows."""
     if cells.groups is None:
         return None
     return GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)
