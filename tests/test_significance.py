@@ -50,10 +50,10 @@ def test_algorithm_1_of_the_survey():
         TABLE_3_LABELS, TABLE_3, notion="classwise", estimator=cal.Binned(5), n_resamples=20_000, random_state=0
     )
     assert found.statistic == pytest.approx(241 / 1350, abs=1e-12)
-    assert found.details["p_greater"] == pytest.approx(0.01149, abs=0.003)
-    assert found.details["p_at_least"] == pytest.approx(0.0126, abs=0.003)
-    assert found.details["expected"] == pytest.approx(0.11153, abs=0.002)
-    assert found.pvalue == (found.details["p_at_least"] * 20_000 + 1) / 20_001
+    assert found.details["share_of_draws_above"] == pytest.approx(0.01149, abs=0.003)
+    assert found.details["share_of_draws_at_least"] == pytest.approx(0.0126, abs=0.003)
+    assert found.details["mean_of_draws"] == pytest.approx(0.11153, abs=0.002)
+    assert found.pvalue == (found.details["share_of_draws_at_least"] * 20_000 + 1) / 20_001
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_bins_of_all_draws_at_once_are_the_estimator(notion, estimator, norm):
     slow = cal.calibration_test(y, p, estimator=Slow(estimator), **options)
     assert fast.statistic == pytest.approx(slow.statistic, abs=1e-12)
     assert fast.pvalue == slow.pvalue
-    assert fast.details["expected"] == pytest.approx(slow.details["expected"], abs=1e-12)
+    assert fast.details["mean_of_draws"] == pytest.approx(slow.details["mean_of_draws"], abs=1e-12)
     want = cal.calibration_error(y, p, notion=notion, estimator=estimator, norm=norm, sample_weight=w)
     assert fast.statistic == pytest.approx(want, abs=1e-12)
 
@@ -152,7 +152,7 @@ def test_any_notion_and_estimator(notion, estimator):
     options = {"notion": notion, "estimator": estimator, "n_resamples": 39, "random_state": 0}
     wrong = cal.calibration_test(y, p, **options)
     assert wrong.pvalue == 1 / 40
-    assert wrong.statistic > wrong.details["expected"]
+    assert wrong.statistic > wrong.details["mean_of_draws"]
     assert cal.calibration_test(*several(200, seed=4), **options).pvalue > 0.025
     assert cal.calibration_test(y, p, **options) == wrong
 

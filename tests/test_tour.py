@@ -11,7 +11,7 @@ TOUR = Path(__file__).parents[1] / "docs" / "tour.ipynb"
 
 #: What a cell begins with, and words that its output has for a reader.
 SHOWN = {
-    'cal.estimate(y, p["naive Bayes"])': ("95% interval", "<svg"),
+    'cal.estimate(y, p["naive Bayes"])': ("95 % interval", "<svg"),
     'cal.report(y, p["naive Bayes"]': ("Naive Bayes: even or odd", "miscalibration", "<svg"),
     "fig, (left, right)": ("image/png",),
     "report = cal.report(digit": ("significant", "direction"),
@@ -21,7 +21,7 @@ SHOWN = {
     "with tempfile": ("True",),
     "scaling = ": ("TemperatureScaling",),
     "cal.compare_models(y, p)": ("naive Bayes", "logistic"),
-    "sums = cal.Accumulator()": ("95% interval", "<svg"),
+    "sums = cal.Accumulator()": ("95 % interval", "<svg"),
 }
 
 

@@ -329,7 +329,7 @@ class Estimate(Picture, Table):
 
     def __str__(self) -> str:
         low, high = self.interval
-        interval = f"{self.value:.4f} ({100 * self.level:g}% interval {low:.4f} to {high:.4f}"
+        interval = f"{self.value:.4f} ({100 * self.level:g} % interval {low:.4f} to {high:.4f}"
         if self.assume == "smooth":
             return f"{interval})"
         return f"{interval}, assume='{self.assume}')\nNot seen: {self.unseen}."

@@ -199,7 +199,7 @@ class SumsTest:
             null=null,
             name=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
             n_samples=self.n_samples,
-            details={"expected": float(self._draws.mean())},
+            details={"mean_of_draws": float(self._draws.mean())},
             draws=self._draws,
             n_groups=self.question.n_groups,
         )

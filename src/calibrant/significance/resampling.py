@@ -48,7 +48,7 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
         null=f"the probabilities are calibrated ({question.notion})",
         name=f"{reader!r} from sums, {draws.size} draws of a calibrated model",
         n_samples=question.n_samples,
-        details={"expected": float(draws.mean())},
+        details={"mean_of_draws": float(draws.mean())},
         draws=draws,
         n_groups=question.n_groups,
     )
@@ -105,8 +105,8 @@ def calibration_test(
     Returns
     -------
     TestResult
-        ``details``: ``p_greater`` and ``p_at_least``, the shares of draws above, and not below, the observed error (the
-        survey's), and the ``expected`` error of a calibrated model.
+        ``details``: ``share_of_draws_above`` and ``share_of_draws_at_least``, of draws above, and not below, the
+        observed error (the survey's p-values), and ``mean_of_draws``, the expected error of a calibrated model.
 
     See Also
     --------
@@ -163,9 +163,9 @@ def calibration_test(
         name=f"{reader!r}, {null.described(n_resamples)}",
         n_samples=p.n_samples,
         details={
-            "p_greater": float((draws > observed + near).mean()),
-            "p_at_least": float((draws >= observed - near).mean()),
-            "expected": float(draws.mean()),
+            "share_of_draws_above": float((draws > observed + near).mean()),
+            "share_of_draws_at_least": float((draws >= observed - near).mean()),
+            "mean_of_draws": float(draws.mean()),
         },
         draws=draws,
         n_groups=null.n_groups,

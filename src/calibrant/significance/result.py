@@ -112,7 +112,8 @@ class TestResult(Picture):
     def _text(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"
         lines = [f"{self.name}: statistic {self.statistic:.4g}{df}"]
-        lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
+        said = {name.replace("_", " "): value for name, value in self.details.items()}
+        lines += [f"{name}: {value:.4g}" for name, value in said.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
