@@ -43,10 +43,7 @@ PATHS = sorted(
     for path in WHERE
     if not path.startswith("calibrant.torch.")
     and (path.count(".") == 1 or path.rpartition(".")[2] not in cal.__all__)
-    and (
-        inspect.isfunction(value_of(path))
-        or path.split(".")[1] in ("calibrators", "results", "significance", "datasets", "decisions")
-    )
+    and inspect.isroutine(value_of(path)) | inspect.isclass(value_of(path))
 )
 
 
@@ -83,8 +80,10 @@ def described(doc):
 
 
 def named(thing):
-    """Parameters of a function or a class."""
-    return {name for name in inspect.signature(thing).parameters if name not in ("self", "cls") and name[0] != "_"}
+    """Parameters of a function or a class; warnings take any."""
+    given = {} if inspect.isclass(thing) and issubclass(thing, Warning) else inspect.signature(thing).parameters
+    names = {str(p).partition(":")[0].partition("=")[0] for p in given.values()} - {"self", "cls"}
+    return {name for name in names if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -18,28 +18,120 @@ def __dir__() -> list[str]:
 
 
 class CalibrantWarning(UserWarning):
-    """Base class of every warning that calibrant emits."""
+    """Base class of every warning that calibrant emits.
+
+    See Also
+    --------
+    calibrant.exceptions.LabelWarning : One of them.
+    calibrant.exceptions.ScoreWarning : Another one.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import CalibrantWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", CalibrantWarning)  # none of them is shown in this block
+    """
 
 
 class LabelWarning(CalibrantWarning):
-    """Labels can be matched to columns in two ways; the message says which was taken and how to settle it."""
+    """Labels can be matched to columns in two ways; the message says which was taken and how to settle it.
+
+    See Also
+    --------
+    calibrant.as_predictions : Emits it; ``labels=`` settles it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import LabelWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", LabelWarning)  # in this block it is an error
+    """
 
 
 class ScoreWarning(CalibrantWarning):
-    """Scores can be read, but are probably not probabilities; the message names their likely kind."""
+    """Scores can be read, but are probably not probabilities; the message names their likely kind.
+
+    See Also
+    --------
+    calibrant.as_predictions : Emits it.
+
+    Examples
+    --------
+    >>> import warnings, calibrant as cal
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     rows = cal.as_predictions([0, 1] * 10, [0.0, 1.0] * 10)  # predicted labels
+    >>> found[0].category.__name__
+    'ScoreWarning'
+    """
 
 
 class UndefinedErrorWarning(CalibrantWarning):
-    """An estimator gives no number for the rows it was given, and NaN is returned; the message says which."""
+    """An estimator gives no number for the rows it was given, and NaN is returned; the message says which.
+
+    See Also
+    --------
+    calibrant.calibration_error : Emits it.
+
+    Examples
+    --------
+    >>> import warnings, calibrant as cal
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     value = cal.calibration_error([1], [0.5], estimator=cal.Binned(debias=True), norm=2)
+    >>> value, found[-1].category.__name__
+    (nan, 'UndefinedErrorWarning')
+    """
 
 
 class BandwidthWarning(CalibrantWarning):
-    """A bandwidth rule could not be applied as asked; the message names the rule used instead."""
+    """A bandwidth rule could not be applied as asked; the message names the rule used instead.
+
+    See Also
+    --------
+    calibrant.estimators.Density : An estimator that emits it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import BandwidthWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", BandwidthWarning)  # it is not shown in this block
+    """
 
 
 class DependenceWarning(CalibrantWarning):
-    """Rows that were taken as independent follow each other as if they were not; the message says how to settle it."""
+    """Rows that were taken as independent follow each other as if they were not; the message says how to settle it.
+
+    See Also
+    --------
+    calibrant.report : Emits it; ``groups=`` settles it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import DependenceWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", DependenceWarning)  # it is not shown in this block
+    """
 
 
 class ConvergenceWarning(CalibrantWarning):
-    """An iteration ended before it had converged; the message says how far it came."""
+    """An iteration ended before it had converged; the message says how far it came.
+
+    See Also
+    --------
+    calibrant.calibrators.PlattScaling : A calibrator that emits it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.calibrators import PlattScaling
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     fitted = PlattScaling(smoothing=False, shrinkage=0).fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
+    >>> found[0].category.__name__
+    'ConvergenceWarning'
+    """

@@ -20,6 +20,7 @@ import numpy as np
 
 from .data.checks import check_choice
 from .data.dependence import design_parts
+from .data.docs import Documented
 from .data.predictions import Predictions
 from .data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from .data.types import AnyArray, FloatArray, IntArray, Label
@@ -62,6 +63,18 @@ class Target:
         The class whose probability the scores are, if it is one.
     share : float or None
         Its weight among the notion's problems, which sum to 1; None where all count alike.
+
+    See Also
+    --------
+    calibrant.notions.Notion : Yields them.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rows = cal.as_predictions([0, 1, 1], [0.2, 0.9, 0.6])
+    >>> target = next(iter(cal.notions.ClassSpecific().targets(rows)))
+    >>> target.scores.tolist(), target.wanted
+    ([0.2, 0.9, 0.6], 1)
     """
 
     scores: FloatArray
@@ -72,7 +85,13 @@ class Target:
     share: float | None = None
 
     def outcomes(self, codes: AnyArray) -> AnyArray:
-        """Whether each row's outcome is 1, (m, …), from label codes of all rows, (n, …); of vectors (m, …, K)."""
+        """Whether each row's outcome is 1, (m, …), from label codes of all rows, (n, …); of vectors (m, …, K).
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n, …)
+            Label codes of all rows.
+        """
         mine = codes if self.rows is None else codes[self.rows]
         wanted = self.wanted
         if wanted is None:
@@ -85,7 +104,7 @@ class Target:
         return np.asarray(mine == wanted.reshape(-1, *(1,) * (mine.ndim - 1)))
 
 
-class Notion(ABC):
+class Notion(Documented, ABC):
     """Base class: a frozen value with a ``name`` and :meth:`targets`.
 
     Attributes
@@ -100,6 +119,11 @@ class Notion(ABC):
         Whether the score is a vector.
     drawn : bool
         Whether of a vector only the component of the observed class counts.
+
+    See Also
+    --------
+    calibrant.notions.Target : What ``targets`` yields.
+    calibrant.notions.ClassSpecific : A notion of one problem.
 
     Examples
     --------
@@ -135,15 +159,35 @@ class Notion(ABC):
 
     @abstractmethod
     def targets(self, predictions: Predictions) -> Iterable[Target]:
-        """What must be calibrated: scores of rows, and which labels make their outcomes 1."""
+        """What must be calibrated: scores of rows, and which labels make their outcomes 1.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
 
     def reduce(self, predictions: Predictions) -> Reduction:
-        """Turn predictions into the problem, or problems, that this notion asks to be calibrated."""
+        """Turn predictions into the problem, or problems, that this notion asks to be calibrated.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
         found: Reduction = self.designed(self.reducer(predictions)(predictions.codes), predictions)
         return found
 
     def designed(self, reduction: Any, predictions: Predictions) -> Any:
-        """The problems, with what rows in groups say less than independent ones."""
+        """The problems, with what rows in groups say less than independent ones.
+
+        Parameters
+        ----------
+        reduction : Reduction
+            The problems.
+        predictions : Predictions
+            The validated rows.
+        """
         if predictions.groups is None:
             return reduction
         if self.vector:
@@ -158,7 +202,13 @@ class Notion(ABC):
         return replace(reduction, design=tuple(found[:, 0].tolist()), effects=found)
 
     def reducer(self, predictions: Predictions) -> Callable[[IntArray], Reduction]:
-        """A function from codes of labels to problems, for the same scores, which are found once."""
+        """A function from codes of labels to problems, for the same scores, which are found once.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
         p, targets = predictions, tuple(self.targets(predictions))
         if self.vector:
             (only,) = targets
@@ -209,8 +259,13 @@ class ClassSpecific(Notion):
 
     Parameters
     ----------
-    label : label or None
-        None means the positive class of a binary problem.
+    label : label or None, default None
+        The class; None means the positive class of a binary problem.
+
+    See Also
+    --------
+    calibrant.notions.Classwise : Every class by itself.
+    calibrant.notions.Confidence : The predicted class.
 
     Examples
     --------
@@ -228,7 +283,13 @@ class ClassSpecific(Notion):
         yield one_vs_rest(predictions, self.index(predictions))
 
     def index(self, predictions: Predictions) -> int:
-        """Position of the class among the predictions' classes."""
+        """Position of the class among the predictions' classes.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
         if self.label is None:
             if predictions.positive is not None:
                 return predictions.positive
@@ -256,6 +317,18 @@ class Classwise(Notion):
         How class errors e_k become one number. ``"power"`` (default): ``(mean_k e_kᵖ)^(1/p)``, the
         maximum over classes for p = inf; ``"mean"``: the plain mean of the class errors (with p = inf the
         survey's mean class-wise MCE); ``"max"``: the worst class.
+
+    See Also
+    --------
+    calibrant.notions.ClassSpecific : One class.
+    calibrant.notions.TopLabel : Classes where they are predicted.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 2], [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    >>> round(cal.calibration_error(y, p, notion=cal.notions.Classwise(average="max"), estimator=cal.Binned()), 3)
+    0.267
     """
 
     average: str = "power"
@@ -284,7 +357,20 @@ class Classwise(Notion):
 
 @dataclass(frozen=True)
 class Confidence(Notion):
-    """Probability of the predicted class: ``P(Y = argmax P(X) | max P(X) = s) = s``. The first label wins a tie."""
+    """Probability of the predicted class: ``P(Y = argmax P(X) | max P(X) = s) = s``. The first label wins a tie.
+
+    See Also
+    --------
+    calibrant.notions.TopLabel : The same, given the predicted class.
+    calibrant.notions.ClassSpecific : One class.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 2], [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    >>> round(cal.calibration_error(y, p, notion=cal.notions.Confidence(), estimator=cal.Binned()), 3)
+    0.4
+    """
 
     name: ClassVar[str] = "confidence"
 
@@ -299,6 +385,23 @@ class TopLabel(Notion):
     """Probability of the predicted class, given that class: ``P(Y = k | argmax = k, max P(X) = s) = s`` for every k, s.
 
     Classes that are never predicted make no problem; the others count by how often they are predicted.
+
+    Parameters
+    ----------
+    average : {"power", "mean", "max"}, default "power"
+        How class errors become one number, as in :class:`Classwise`.
+
+    See Also
+    --------
+    calibrant.notions.Confidence : All predicted classes together.
+    calibrant.calibrators.TopLabelCalibrator : The calibrator for it.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 2], [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    >>> round(cal.calibration_error(y, p, notion="top-label", estimator=cal.Binned()), 3)
+    0.4
     """
 
     average: str = "power"
@@ -322,7 +425,20 @@ class TopLabel(Notion):
 
 @dataclass(frozen=True)
 class Canonical(Notion):
-    """The whole probability vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k."""
+    """The whole probability vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k.
+
+    See Also
+    --------
+    calibrant.notions.Classwise : Every class by itself, which is weaker.
+    calibrant.estimators.DirichletKernel : An estimator for it.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 2], [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    >>> round(cal.calibration_error(y, p, notion="canonical", estimator=cal.estimators.SimplexBinned(2)), 3)
+    0.8
+    """
 
     name: ClassVar[str] = "canonical"
     vector: ClassVar[bool] = True
@@ -340,9 +456,20 @@ class DrawnClass(Canonical):
     with its frequency, where the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a
     vector add up to 0, so none is above half of the sum of their sizes. With two classes it is the error of either.
 
+    See Also
+    --------
+    calibrant.notions.Canonical : The whole vector.
+
     References
     ----------
     Posocco & Bonnefoy (2021), *Estimating expected calibration errors*, Definition 3.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 2], [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    >>> round(cal.calibration_error(y, p, notion="drawn-class", estimator=cal.estimators.SimplexBinned(2)), 3)
+    0.4
     """
 
     name: ClassVar[str] = "drawn-class"

@@ -41,7 +41,31 @@ def paper_sizes(steps: int = 20) -> tuple[int, ...]:
 
 @dataclass(frozen=True, order=True)
 class Distribution:
-    """One score distribution: a mixture (C classes, D dimensions, its number), a training draw and a model."""
+    """One score distribution: a mixture, a training draw and a model.
+
+    Parameters
+    ----------
+    classes : int
+        Number C of classes.
+    dimensions : int
+        Number D of dimensions.
+    mixture : int
+        Number of the mixture among those of C and D.
+    training : int
+        Number of the training draw.
+    model : str
+        Name of the model.
+
+    See Also
+    --------
+    calibrant.benchmark.Config : The experiment that it is of.
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import Distribution
+    >>> Distribution(2, 5, 0, 1, "bayes").name
+    'c2-d5-m0-t1-bayes'
+    """
 
     classes: int
     dimensions: int
@@ -61,15 +85,17 @@ class Config:
 
     Parameters
     ----------
-    mode : {"corrected", "as-published"}
+    mode : {"corrected", "as-published"}, default "corrected"
         Means of the mixtures uniform on [0, 1] as in the paper's text, or on [-1, 1] as in its code. Which curves a
         mode reads is in :mod:`calibrant.benchmark.curves`.
     seed : int
         Root of all seeds.
     classes, dimensions : tuple of int
+        Numbers C of classes and D of dimensions.
     mixtures, trainings : int
         Mixtures for each pair of C and D; training draws for each mixture.
     models : tuple of str
+        Names of the models: "logistic", "bayes", "svc" and "forest".
     train_size : int
         Points a model is trained on.
     pool : int
@@ -80,6 +106,17 @@ class Config:
         Rows of an evaluation set.
     sets : int
         Evaluation sets a size; they share no row.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Runs the experiment.
+    calibrant.benchmark.Distribution : One of its score distributions.
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import Config
+    >>> len(Config().shuffled), len(Config.quick().shuffled)
+    (540, 36)
     """
 
     mode: str = "corrected"
@@ -116,7 +153,15 @@ class Config:
 
     @classmethod
     def quick(cls, mode: str = "corrected", seed: int = 0) -> Config:
-        """The same structure in minutes: one mixture for each C and D, one training draw, 7 sizes, 60 sets."""
+        """The same structure in minutes: one mixture for each C and D, one training draw, 7 sizes, 60 sets.
+
+        Parameters
+        ----------
+        mode : {"corrected", "as-published"}, default "corrected"
+            As above.
+        seed : int, default 0
+            Root of all seeds.
+        """
         return cls(
             mode=mode,
             seed=seed,

@@ -39,11 +39,24 @@ class Entry:
     Parameters
     ----------
     estimator : Estimator
+        The estimator, of one score per row.
     norm : {1, 2}, default 1
         Which error it estimates; it is compared with the truth of this norm.
     shared_bandwidth : bool, default False
         Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. With
         :class:`Density` only.
+
+    See Also
+    --------
+    calibrant.benchmark.run : Takes entries or estimators.
+    calibrant.benchmark.paper_curves : The paper's entries.
+
+    Examples
+    --------
+    >>> from calibrant import Binned
+    >>> from calibrant.benchmark import Entry
+    >>> Entry(Binned(10), norm=2).norm
+    2.0
     """
 
     estimator: Estimator

@@ -100,7 +100,7 @@ def document(thing: T, *sources: Any, heading: str = "Parameters", instead: dict
     place = {name: i for i, name in enumerate(names)}
     inside = "\n".join(own[known] for known in sorted(own, key=lambda known: place.get(known[0], len(names))))
     if found := _section(text, heading):
-        text = text[: found.start(1)] + inside + text[found.end(1) :]
+        text = text[: found.start] + inside + text[found.stop :]
     elif inside:
         first = re.search(r"^.+\n---+$", text, re.MULTILINE)
         before, after = (text[: first.start()], "\n\n" + text[first.start() :]) if first else (text, "")
@@ -126,27 +126,37 @@ class Documented:
 
 
 def _names(thing: Any) -> list[str]:
-    """Parameters of a function; fields of a class that is going to be a dataclass, in the order of its signature."""
+    """Parameters of a function or a constructor; fields of what will be a dataclass, in the order of its signature."""
+    thing = vars(thing).get("__init__", thing)
     if not isinstance(thing, type):
-        return [name for name in inspect.signature(thing).parameters if name not in ("self", "cls")]
+        code, given = (
+            thing.__code__,
+            getattr(thing, "__signature__", None),
+        )  # inspect.signature() takes as long as all else
+        names = given.parameters if given else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return [name for name in names if name not in ("self", "cls")]
     fields: dict[str, bool] = {}
     for base in reversed(thing.__mro__):
         by_name = False
         for name, kind in inspect.get_annotations(base).items():
             by_name |= "KW_ONLY" in str(kind)
-            if not name.startswith("_") and "ClassVar" not in str(kind):
+            if name == name.strip("_") and "ClassVar" not in str(kind):
                 fields[name] = by_name
     return sorted(fields, key=lambda name: fields[name])
 
 
-def _section(text: str, heading: str) -> re.Match[str] | None:
-    """A section of a docstring; what is below its heading is group 1."""
-    return re.search(rf"^{heading}\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
+def _section(text: str, heading: str) -> slice | None:
+    """Where the entries of a section are."""
+    head = re.search(rf"^{heading}\n-+\n", text, re.MULTILINE)
+    if head is None:
+        return None
+    after = re.compile(r"\n\n\S.*\n---").search(text, head.end())
+    return slice(head.end(), after.start() if after else len(text))
 
 
 @lru_cache(16)  # sources are read again and again
 def _entries(text: str, heading: str) -> dict[tuple[str, ...], str]:
     """Entries of a section, by the names that they describe."""
     found = _section(text, heading)
-    entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
+    entries = re.split(r"\n(?=\S)", text[found].rstrip()) if found else []
     return {tuple(re.split(r" :|\n", entry)[0].split(", ")): entry for entry in entries}

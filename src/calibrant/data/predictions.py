@@ -47,7 +47,7 @@ class Predictions(Printable):
     codes : ndarray of shape (n,)
         Index of the observed class in ``classes``; any integer or bool dtype.
     weights : ndarray of shape (n,) or None
-        float64 sample weights; None means one each.
+        Sample weights, float64; None means one each.
     classes : tuple
         The labels, in column order.
     positive : int or None
@@ -62,6 +62,19 @@ class Predictions(Printable):
         Codes 0 … G - 1 of rows that belong together (prompts, patients, events); None: all rows are independent.
     library : str or None
         "pandas", "polars" or "pyarrow" where scores or labels came in one: what ``to_frame()`` of results gives.
+
+    See Also
+    --------
+    calibrant.as_predictions : Makes them of what users pass.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rows = cal.as_predictions(["no", "yes", "yes"], [0.2, 0.9, 0.6], pos_label="yes")
+    >>> rows.n_samples, rows.classes, rows.codes.tolist()
+    (3, ('no', 'yes'), [0, 1, 1])
+    >>> cal.brier_score(rows) == cal.brier_score(["no", "yes", "yes"], [0.2, 0.9, 0.6], pos_label="yes")
+    True
     """
 
     _unpictured: ClassVar[str] = "No picture: calibrant.report() draws one."
@@ -126,14 +139,26 @@ class Predictions(Printable):
         return columns
 
     def outcome(self, k: int) -> AnyArray:
-        """Whether each sample is of class ``k``, as a 0/1 array (a view where that is possible)."""
+        """Whether each sample is of class ``k``, as a 0/1 array (a view where that is possible).
+
+        Parameters
+        ----------
+        k : int
+            Index of the class.
+        """
         if self.n_classes == 2 and k == 1:
             return self.codes
         hit: AnyArray = self.codes == k
         return hit
 
     def score(self, k: int) -> FloatArray:
-        """Probability of class ``k``, contiguous."""
+        """Probability of class ``k``, contiguous.
+
+        Parameters
+        ----------
+        k : int
+            Index of the class.
+        """
         if self.positive is None:
             return np.ascontiguousarray(self.probs[:, k])
         return self.probs if k == self.positive else 1 - self.probs
@@ -172,7 +197,13 @@ class Predictions(Printable):
         return np.maximum(self.probs, 1 - self.probs)
 
     def subset(self, rows: Any) -> Predictions:
-        """Return the predictions of the rows chosen by a mask or an index array."""
+        """Return the predictions of the rows chosen by a mask or an index array.
+
+        Parameters
+        ----------
+        rows : array-like of bool or int
+            A mask, or indices of rows.
+        """
         w = None if self.weights is None else self.weights[rows]
         logs = None if self.logs is None else self.logs[rows]
         groups = None if self.groups is None else self.groups[rows]

@@ -215,7 +215,13 @@ class WithPage:
     """Base of values with a page."""
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write the page to.
+        """
         return write_page(rooms_below.page(self), path)
 
 
@@ -246,6 +252,13 @@ class Drawn(Printable):
         """Draw it, on given axes or on a new figure; returns the display. Needs matplotlib (extra ``plot``).
 
         The options are those of the display's ``plot``.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            Options of the display's ``plot``.
         """
         return rooms_below.display(self.display).from_result(self, ax, **options)
 

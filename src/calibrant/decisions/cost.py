@@ -214,7 +214,15 @@ class ExpectedCost(Picture):
         return "" if threshold is None else ", never acting" if threshold == np.inf else f", from {threshold:.3g} on"
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw cost against threshold, on given axes or on a new figure; returns the display."""
+        """Draw cost against threshold, on given axes or on a new figure; returns the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            Options of :meth:`calibrant.plot.CostDisplay.plot`.
+        """
         if self.threshold is None:
             raise ValueError("cost against threshold needs two classes and two decisions, each cheaper for one class")
         return super().plot(ax, **options)

@@ -47,6 +47,11 @@ class AdaptiveKernel(GridEstimator):
     widest : float, default 0.1
         Largest standard deviation of a kernel, as a share of the domain.
 
+    See Also
+    --------
+    calibrant.estimators.ResidualKernel : One bandwidth for all scores.
+    calibrant.reliability_curve : The curve (``estimator="adaptive"``).
+
     Notes
     -----
     Cost O(n + G² · R) with G = 256 cells and R resamples. Source: Abramson (1982), *On bandwidth variation in kernel

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data.checks import is_real, is_whole
+from ..data.docs import Documented
 from ..data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import BinMoments as BinMoments
@@ -118,12 +119,27 @@ class PowerAndSE(NamedTuple):
         return cls(float((mass * terms).sum()) / total, float(np.sqrt(variance / max(size, 1.0))))
 
 
-class Estimator:
+class Estimator(Documented):
     """Base class of estimators: frozen values that turn rows into an error.
 
     Most estimators read sums: they derive from :class:`CellEstimator`. One that needs the rows derives from this class
     and defines :meth:`power`, or ``_powers``, which takes all problems side by side. The other names with an underscore
     are for estimators of this package: their defaults suit any other.
+
+    See Also
+    --------
+    calibrant.estimators.CellEstimator : Base class of estimators that read sums.
+    calibrant.calibration_error : Takes an estimator of your own.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> class InTheLarge(cal.estimators.Estimator):
+    ...     def power(self, problem, norm):
+    ...         gap = np.average(problem.outcomes - problem.scores, weights=problem.weights)
+    ...         return cal.estimators.to_power(abs(gap), norm)
+    >>> round(cal.calibration_error([0, 1, 1, 0], [0.3, 0.8, 0.8, 0.3], estimator=InTheLarge()), 3)
+    0.05
     """
 
     #: "scalar" problems (one score per sample), "vector" ones (a probability vector per sample), or both.
@@ -135,7 +151,15 @@ class Estimator:
             raise TypeError(f"{cls.__name__} must define power(problem, norm) or _powers(problems, norm)")
 
     def power(self, problem: Any, norm: float) -> float:
-        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
+        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased.
+
+        Parameters
+        ----------
+        problem : Problem or VectorProblem
+            Scores, outcomes and weights.
+        norm : float
+            The power p ≥ 1 of the error, or inf for the maximum.
+        """
         return float(self._powers(problem, norm).reshape(-1)[0])
 
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
@@ -303,6 +327,12 @@ class CellEstimator(Estimator, ABC):
     Everything else, an interval and a place in a report too, follows. The other names with an underscore are for
     estimators of this package: their defaults suit any other.
 
+    See Also
+    --------
+    calibrant.estimators.Estimator : Base class of those that need the rows.
+    calibrant.estimators.Grid : One of the sums that there are.
+    calibrant.estimators.Bins : Another one.
+
     Examples
     --------
     The difference between the base rate and the mean score, with an interval:
@@ -333,7 +363,13 @@ class CellEstimator(Estimator, ABC):
         return None
 
     def summarize(self, problem: Problem) -> Any:
-        """Sums of one problem or of many."""
+        """Sums of one problem or of many.
+
+        Parameters
+        ----------
+        problem : Problem or OneVsRestProblems
+            Scores, outcomes and weights of one problem or of many.
+        """
         needs = self._needs(problem.domain)
         if needs is None:
             raise TypeError(
@@ -343,10 +379,24 @@ class CellEstimator(Estimator, ABC):
 
     @abstractmethod
     def read(self, sums: Any, norm: float) -> FloatArray:
-        """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
+        """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`.
+
+        Parameters
+        ----------
+        sums : BinMoments, GridMoments, Runs, or sums of your own
+            What :meth:`summarize` returned.
+        norm : float
+            The power p ≥ 1 of the error, or inf for the maximum.
+        """
 
     def fit(self, sums: Any) -> FittedSums:
-        """The fit to sums: value, curve and interval read it."""
+        """The fit to sums: value, curve and interval read it.
+
+        Parameters
+        ----------
+        sums : BinMoments, GridMoments, Runs, or sums of your own
+            What :meth:`summarize` returned.
+        """
         return FittedSums(self, sums)
 
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
@@ -441,6 +491,18 @@ class ErrorDraws:
         Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
     functionals : tuple of ndarray
         Of the same maps, what was to be told of them beside their errors; with leading axes (…) too.
+
+    See Also
+    --------
+    calibrant.estimators.PosteriorEstimator : Draws them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.estimators import ErrorDraws
+    >>> draws = ErrorDraws(powers=np.array([[0.02, 0.03, 0.04]]), log_odds=np.array([2.0]))
+    >>> draws.powers.mean(axis=-1).round(2).tolist()
+    [0.03]
     """
 
     powers: FloatArray
@@ -457,7 +519,19 @@ class ErrorDraws:
 
 
 class PosteriorEstimator(CellEstimator):
-    """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
+    """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap.
+
+    See Also
+    --------
+    calibrant.estimators.EmpiricalBayes : One of them.
+    calibrant.estimators.ErrorDraws : What it draws.
+
+    Examples
+    --------
+    >>> from calibrant.estimators import Binned, EmpiricalBayes, PosteriorEstimator
+    >>> [isinstance(one, PosteriorEstimator) for one in (EmpiricalBayes(), Binned())]
+    [True, False]
+    """
 
     def fit(self, sums: Any) -> FittedPosterior:
         """The fit to sums: value, curve, draws and interval read it."""

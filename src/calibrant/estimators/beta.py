@@ -71,12 +71,12 @@ class BetaKernel(CellEstimator):
     Parameters
     ----------
     bandwidth : "auto", "loo" or float, default "auto"
-        h; the kernel's standard deviation is about ``√(h s (1-s))`` in score and ``√h / 2`` in θ. ``"auto"``:
-        ``0.17 · n^(-2/5)``, which is half of Silverman's ``0.9 · sd · n^(-1/5)`` for θ uniform on [0, π/2]
+        The bandwidth h; the kernel's standard deviation is about ``√(h s (1-s))`` in score and ``√h / 2`` in θ.
+        ``"auto"``: ``0.17 · n^(-2/5)``, which is half of Silverman's ``0.9 · sd · n^(-1/5)`` for θ uniform on [0, π/2]
         (sd 0.4535): ``4 (0.5 · 0.9 · 0.4535)² = 0.1666``; the half as for :class:`ResidualKernel` over ranks, since
-        each sample's own outcome is left out anyway and a wide kernel blurs. ``"loo"``: the h among
-        ``2^(-k/2)``, k = 0 … 24, with the largest leave-one-out likelihood of the scores,
-        ``Σ_j log (1/(n-1)) Σ_{i≠j} k_i(s_j)``. Repeated scores pull that towards 0.
+        each sample's own outcome is left out anyway and a wide kernel blurs. ``"loo"``: the h among ``2^(-k/2)``, k = 0
+        … 24, with the largest leave-one-out likelihood of the scores, ``Σ_j log (1/(n-1)) Σ_{i≠j} k_i(s_j)``. Repeated
+        scores pull that towards 0.
     eps : float, default 1e-6
         Kernels are read at scores clipped to [eps, 1 - eps]: at exactly 0 and 1 those of other scores vanish.
     form : {"first", "second"}, default "first"
@@ -85,6 +85,11 @@ class BetaKernel(CellEstimator):
         2h the first parameter, and above 1 - 2h the second, is
         ``ρ(x) = 2h² + 2.5 - √(4h⁴ + 6h² + 2.25 - x² - x/h)`` of the distance x from that end. It errs some 5 to 10 %
         more for 100 samples, and less for many rare positives (``benchmarks/coverage/beta_forms.md``).
+
+    See Also
+    --------
+    calibrant.estimators.DirichletKernel : The same over probability vectors.
+    calibrant.estimators.ResidualKernel : Residuals in place of frequencies.
 
     Notes
     -----

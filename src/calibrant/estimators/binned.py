@@ -57,6 +57,12 @@ class Binned(CellEstimator):
     span : {"unit", "domain"}, default "unit"
         Uniform bins over [0, 1], or over where scores can lie ([1/K, 1] for a confidence).
 
+    See Also
+    --------
+    calibrant.expected_calibration_error : The number by its usual name.
+    calibrant.estimators.Sweep : Finds the number of bins.
+    calibrant.EmpiricalBayes : The default, without bins.
+
     Notes
     -----
     Range [0, 1] (not debiased). Bias: upward, by the noise of the bins, about ``Σ_j √(n_j ō_j(1-ō_j)) · 0.8 / n``

@@ -63,6 +63,11 @@ class CrossFit(Estimator):
     random_state : int, default 0
         Seed of the folds. The same sample gives the same number, in any order of its rows.
 
+    See Also
+    --------
+    calibrant.significance.confidence_direction : Its parts, over- and underconfidence.
+    calibrant.estimators.Parametric : A parametric map without folds.
+
     Notes
     -----
     With ``d = P(o=1|s) - s`` the mean of a term, given the scores and the other folds, is ``sign(δ)·d ≤ |d|`` for p = 1

@@ -49,6 +49,12 @@ class Density(GridEstimator):
         gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
         A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
+        Shape of the kernel.
+
+    See Also
+    --------
+    calibrant.estimators.ResidualKernel : Smooths residuals, without the leak of a ratio.
+    calibrant.estimators.Smooth : Chooses its bandwidth by itself.
 
     Notes
     -----

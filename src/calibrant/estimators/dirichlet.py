@@ -64,13 +64,14 @@ class DirichletKernel(EstimatorWithSE):
     Parameters
     ----------
     bandwidth : float or {"auto", "cv", "loo", "loo-as-published"}, default "auto"
-        h > 0. ``"auto"``: ``c · n^(-2/(K+3))``, c = 0.4 for squares without bias and 1.5 else. Searches take the best
-        of ``2^(-k/2)``, k = 0 … 24: ``"cv"`` predicts every outcome from the others with the least squared error;
-        ``"loo"`` has the largest leave-one-out likelihood of the probability vectors,
-        ``Σ_j log 1/(n-1) Σ_{i≠j} k_ji``; ``"loo-as-published"`` subtracts log h from each term, as the authors' code
-        does, and so finds bandwidths that are far too small, among theirs: 15 from 1e-5 to 0.1, each 1.9 times the one
-        before, and 0.2, 0.4 … 1. Beyond 2048 rows a search reads 2048 of them.
+        The bandwidth h > 0. ``"auto"``: ``c · n^(-2/(K+3))``, c = 0.4 for squares without bias and 1.5 else. Searches
+        take the best of ``2^(-k/2)``, k = 0 … 24: ``"cv"`` predicts every outcome from the others with the least
+        squared error; ``"loo"`` has the largest leave-one-out likelihood of the probability vectors, ``Σ_j log 1/(n-1)
+        Σ_{i≠j} k_ji``; ``"loo-as-published"`` subtracts log h from each term, as the authors' code does, and so finds
+        bandwidths that are far too small, among theirs: 15 from 1e-5 to 0.1, each 1.9 times the one before, and 0.2,
+        0.4 … 1. Beyond 2048 rows a search reads 2048 of them.
     orientation : {"data", "query"}, default "data"
+        Around which of two vectors the kernel is centred; see above.
     debias : None, "ratio", "square" or "cross", default None
         None: the plug-in. ``"ratio"``: Ê less the second-order bias of a ratio, ``m/(m-1) (Ê Σw² - Σw²y)``, m = n - 1.
         ``"square"`` (p = 2): for every component the unbiased square of the mean, ``(Ê² - Σw²y²) / (1 - Σw²)``.
@@ -82,6 +83,12 @@ class DirichletKernel(EstimatorWithSE):
         calibrated model whatever the bandwidth. Otherwise the kernel also averages unequal f, and the difference leaks.
     eps : float, default 1e-6
         Probabilities are clipped to eps before their logarithm is taken; those of logits are exact.
+
+    See Also
+    --------
+    calibrant.estimators.SimplexBinned : Cells in place of kernels.
+    calibrant.estimators.BetaKernel : One score at a time, at a cost independent of n.
+    calibrant.torch.DirichletKernelLoss : The same as a loss.
 
     Notes
     -----

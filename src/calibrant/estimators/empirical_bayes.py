@@ -109,6 +109,12 @@ class EmpiricalBayes(PosteriorEstimator):
         intervals always use it: the estimate uses an informative prior, right on average, and intervals a diffuse
         one. Or a ``calibrant.estimators.Prior`` of your own.
 
+    See Also
+    --------
+    calibrant.estimators.Prior : A prior of your own.
+    calibrant.Binned : The number that papers report.
+    calibrant.estimators.AdaptiveKernel : Curves without a prior.
+
     Notes
     -----
     A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15

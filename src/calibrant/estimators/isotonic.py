@@ -29,6 +29,12 @@ class Cumulative(CellEstimator):
     Parameters
     ----------
     statistic : {"ks", "kuiper"}, default "ks"
+        The largest deviation, or the range.
+
+    See Also
+    --------
+    calibrant.significance.cumulative_test : The test of this statistic.
+    calibrant.estimators.Isotonic : An error without bandwidth that is an L_p error.
 
     Notes
     -----
@@ -94,6 +100,11 @@ class Isotonic(CellEstimator):
 
     The fit, by the pool-adjacent-violators algorithm, is the mean outcome of blocks of neighbouring scores, and so
     itself calibrated. It is right wherever P(o = 1 | s) does not decrease with s.
+
+    See Also
+    --------
+    calibrant.calibrators.IsotonicCalibrator : The fit as a calibrator.
+    calibrant.decompose : The decomposition by the same fit (CORP).
 
     Notes
     -----

@@ -76,13 +76,20 @@ class KernelCalibrationError(EstimatorWithSE):
     kernel : {"laplace", "gaussian"}, default "laplace"
         ``κ = exp(-d/ν)`` or ``exp(-d²/(2ν²))``.
     bandwidth : "median" or float, default "median"
-        ν > 0. ``"median"``: the median distance of two samples (of 1000 spread evenly over their order, beyond).
+        The bandwidth ν > 0. ``"median"``: the median distance of two samples (of 1000 spread evenly over their order,
+        beyond).
     distance : {"total-variation", "euclidean"}, default "total-variation"
         ``½ Σ_c |f_c - f'_c|`` or ``√Σ_c (f_c - f'_c)²``; for one score at a time ``|s - s'|`` in either case.
     statistic : {"unbiased", "biased", "linear"}, default "unbiased"
-        Of SKCE: the mean over all pairs of different samples; over all pairs, a sample with itself included; over
-        consecutive blocks of ``block`` samples, which depends on their order and costs O(n · block).
+        How SKCE is estimated: the mean over all pairs of different samples; over all pairs, a sample with itself
+        included; over consecutive blocks of ``block`` samples, which depends on their order and costs O(n · block).
     block : int ≥ 2, default 2
+        Samples in a block of ``"linear"``.
+
+    See Also
+    --------
+    calibrant.significance.kernel_test : The test of this statistic.
+    calibrant.estimators.DirichletKernel : An L_p error of probability vectors.
 
     Notes
     -----

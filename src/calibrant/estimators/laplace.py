@@ -55,9 +55,28 @@ def n_terms(n: float) -> int:
 
 
 class Component(NamedTuple):
-    """A normal distribution of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k, and its prior probability.
+    """A normal distribution of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k.
 
-    ``intercept`` and ``slope`` are its sd of θ_0 and θ_z in units of the amplitude; None for the prior's.
+    Attributes
+    ----------
+    amplitude : float
+        The amplitude τ.
+    decay : float
+        How fast deviations become smaller; small ones are rough maps.
+    weight : float
+        Its prior probability.
+    intercept, slope : float or None
+        Its sd of θ_0 and θ_z in units of the amplitude; None for the prior's.
+
+    See Also
+    --------
+    calibrant.estimators.Prior : The mixture.
+
+    Examples
+    --------
+    >>> from calibrant.estimators import Component
+    >>> Component(0.4, 1.5, 1.0).amplitude
+    0.4
     """
 
     amplitude: float
@@ -79,6 +98,18 @@ class Prior:
         Prior sd of θ_0 and of θ_z in units of τ, > 0, of components that do not say their own.
     ends : float
         Prior sd of what is added to the logit at the two end scores and at others that stand apart, whatever τ, > 0.
+
+    See Also
+    --------
+    calibrant.EmpiricalBayes : The estimator that takes it.
+    calibrant.estimators.Component : One distribution of the mixture.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> prior = cal.estimators.Prior([(0.1, 1.0, 0.5), (1.0, 1.5, 0.5)])
+    >>> [component.weight for component in prior.components]
+    [0.5, 0.5]
     """
 
     components: tuple[Component, ...]

@@ -46,6 +46,11 @@ class Parametric(CellEstimator):
     eps : float, default 1e-6
         Scores are clipped to [eps, 1 - eps] before their logit is taken, so exact 0 and 1 have one.
 
+    See Also
+    --------
+    calibrant.EmpiricalBayes : A flexible map.
+    calibrant.calibrators.PlattScaling : The logistic map as a calibrator.
+
     Notes
     -----
     Range [0, 1]. Bias: little noise, since few parameters are fitted, and shrinkage downward at small n; what the

@@ -51,10 +51,16 @@ class ResidualKernel(GridEstimator):
         Axis along which residuals are neighbours. Ranks (ties share their mean rank) adapt to the density of the
         scores: the kernel is narrow where many samples lie.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
+        Shape of the kernel.
     debias : bool, default False
         Take ``√max(d² - v, 0)`` for ``|d|`` at every point, with v the variance of d if the model were calibrated,
         ``v = Σ_i K_h(·, i)² s_i(1-s_i) / (Σ_i K_h(·, i))²``: less upward bias at small n, and noise still, since what
         is below 0 is cut pointwise. The reliability curve stays d.
+
+    See Also
+    --------
+    calibrant.estimators.AdaptiveKernel : A bandwidth for each score.
+    calibrant.estimators.Density : A ratio of densities.
 
     Notes
     -----

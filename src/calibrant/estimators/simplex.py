@@ -38,6 +38,11 @@ class SimplexBinned(Estimator):
         ``(1/n Σ_i ‖ȳ(cell of i) - q_i‖^p)^(1/p)``, as Popordanoska et al. print it, which adds the spread of vectors
         within a cell and is never below the other (Jensen).
 
+    See Also
+    --------
+    calibrant.estimators.DirichletKernel : Kernels in place of cells.
+    calibrant.plot.SimplexDisplay : Draws the cells of three classes.
+
     Notes
     -----
     Cells lie between the planes ``q_k = j / m`` of all classes k: m equal bins for K = 2, m² equal triangles for K = 3,

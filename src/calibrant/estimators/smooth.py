@@ -43,7 +43,12 @@ class Smooth(GridEstimator):
     Parameters
     ----------
     bandwidth : "auto" or float, default "auto"
-        σ. ``"auto"`` is the fixed point σ*.
+        The standard deviation σ; ``"auto"`` is the fixed point σ*.
+
+    See Also
+    --------
+    calibrant.estimators.ResidualKernel : The same residuals with other bandwidths.
+    calibrant.estimators.Density : A ratio of densities.
 
     Notes
     -----

@@ -41,6 +41,11 @@ class Sweep(CellEstimator):
         Bins of equal numbers of samples (ECE_SWEEP^EM), or of equal width on [0, 1], empty ones skipped
         (ECE_SWEEP^EW).
 
+    See Also
+    --------
+    calibrant.Binned : A given number of bins.
+    calibrant.estimators.Isotonic : Bins that the isotonic fit chooses.
+
     Notes
     -----
     The bins for a given number are those of :class:`Binned`: cut j after the ``floor(j n / b)``-th smallest score,

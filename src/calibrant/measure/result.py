@@ -205,6 +205,11 @@ class ReliabilityCurve(Picture, Table):
         isotonic curve, a simultaneous band is the one that both neighbours imply for any non-decreasing curve. NaN
         where there is no data. Raises ValueError for scores outside [0, 1] or not finite.
 
+        Parameters
+        ----------
+        scores : array-like of shape (m,)
+            Scores in [0, 1].
+
         Examples
         --------
         >>> import numpy as np, calibrant as cal

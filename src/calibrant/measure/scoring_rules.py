@@ -8,18 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.checks import check_choice, check_fraction, check_positive
+from ..data.docs import Documented
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 
 SCALES = ("sum", "half")
 
 
-class ScoringRule(ABC):
+class ScoringRule(Documented, ABC):
     """A proper scoring rule: what saying p costs when class k happens.
 
     Subclasses define ``table(p)``, the loss of each row for each class that may happen, from which all else follows:
     the loss of what happened, the expected loss ``s(p, q) = Σ_k q_k loss(p, k)``, the entropy ``e(q) = s(q, q)`` and
     the divergence ``d(p, q) = s(p, q) - e(q) ≥ 0``.
+
+    See Also
+    --------
+    calibrant.scores.mean_score : Takes a rule of your own.
+    calibrant.decompose : Decomposes its mean.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> class Pseudospherical(cal.scores.ScoringRule):
+    ...     def table(self, p):
+    ...         return 1 - p**2 / (p**3).sum(axis=1, keepdims=True) ** (2 / 3)
+    >>> round(cal.scores.mean_score([0, 1], [0.0, 1.0], Pseudospherical()), 3)
+    0.0
     """
 
     #: Whether the rule is defined for two classes only.
@@ -27,15 +42,37 @@ class ScoringRule(ABC):
 
     @abstractmethod
     def table(self, p: FloatArray) -> FloatArray:
-        """Loss for each class that may happen, (n, K), of probabilities (n, K); infinite where the rule says so."""
+        """Loss for each class that may happen, (n, K), of probabilities (n, K); infinite where the rule says so.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n, K)
+            Probabilities.
+        """
 
     def losses(self, p: FloatArray, codes: AnyArray) -> FloatArray:
-        """Loss of each row, (n,), for the classes that happened."""
+        """Loss of each row, (n,), for the classes that happened.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n, K)
+            Probabilities.
+        codes : ndarray of shape (n,)
+            Indices of the classes that happened.
+        """
         self._check(p)
         return np.asarray(np.take_along_axis(self.table(p), codes[:, None].astype(np.intp), axis=1)[:, 0])
 
     def expected(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Expected loss of saying p where classes happen with probabilities q, (n,); ``0 · ∞ = 0``."""
+        """Expected loss of saying p where classes happen with probabilities q, (n,); ``0 · ∞ = 0``.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n, K)
+            Probabilities that are stated.
+        q : ndarray of shape (n, K)
+            Probabilities with which classes happen.
+        """
         self._check(p)
         table = self.table(p)
         return np.asarray(np.multiply(table, q, out=np.zeros(table.shape), where=q > 0).sum(axis=1))
@@ -53,6 +90,17 @@ class Brier(ScoringRule):
     ----------
     scale : {"sum", "half"}, default "sum"
         ``"sum"``: Brier's own, 0–2. ``"half"``: 0–1; for two classes ``(p - o)²``, the one usually meant there.
+
+    See Also
+    --------
+    calibrant.brier_score : Its mean.
+    calibrant.scores.Log : The score that is infinite where the observed class was given 0.
+
+    Examples
+    --------
+    >>> from calibrant.scores import Brier, mean_score
+    >>> mean_score([0, 1], [0.25, 0.5], Brier("half")), mean_score([0, 1], [0.25, 0.5], Brier())
+    (0.15625, 0.3125)
     """
 
     scale: str = "sum"
@@ -68,7 +116,19 @@ class Brier(ScoringRule):
 
 @dataclass(frozen=True)
 class Log(ScoringRule):
-    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0."""
+    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0.
+
+    See Also
+    --------
+    calibrant.log_loss : Its mean.
+    calibrant.scores.Brier : The score that is bounded.
+
+    Examples
+    --------
+    >>> from calibrant.scores import Log, mean_score
+    >>> round(mean_score([0, 1], [0.25, 0.5], Log()), 4)
+    0.4904
+    """
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -78,7 +138,18 @@ class Log(ScoringRule):
 
 @dataclass(frozen=True)
 class Spherical(ScoringRule):
-    """Spherical score: ``1 - p_k / ‖p‖₂``, range 0–1."""
+    """Spherical score: ``1 - p_k / ‖p‖₂``, range 0–1.
+
+    See Also
+    --------
+    calibrant.scores.Brier : The quadratic score.
+
+    Examples
+    --------
+    >>> from calibrant.scores import Spherical, mean_score
+    >>> round(mean_score([0, 1], [0.25, 0.5], Spherical()), 4)
+    0.1721
+    """
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -93,9 +164,20 @@ class BetaFamily(ScoringRule):
 
     Parameters
     ----------
-    alpha, beta : float > 0
-        α = β = 1: half of ``(p - o)²``. Towards α = β = 0: the logarithmic score. ``α / (α + β)`` is about the
-        threshold that matters most.
+    alpha, beta : float > 0, default 1
+        Exponents α and β. α = β = 1: half of ``(p - o)²``. Towards α = β = 0: the logarithmic score. ``α / (α + β)`` is
+        about the threshold that matters most.
+
+    See Also
+    --------
+    calibrant.scores.CostWeighted : One threshold only.
+    calibrant.scores.Brier : All thresholds alike.
+
+    Examples
+    --------
+    >>> from calibrant.scores import BetaFamily, mean_score
+    >>> mean_score([0, 1], [0.25, 0.5], BetaFamily(1, 1))
+    0.078125
     """
 
     alpha: float = 1.0
@@ -125,7 +207,19 @@ class CostWeighted(ScoringRule):
 
     Parameters
     ----------
-    threshold : float in (0, 1)
+    threshold : float in (0, 1), default 0.5
+        The threshold c.
+
+    See Also
+    --------
+    calibrant.scores.murphy_curve : Its mean at every threshold.
+    calibrant.expected_cost : The cost of decisions.
+
+    Examples
+    --------
+    >>> from calibrant.scores import CostWeighted, mean_score
+    >>> mean_score([0, 1], [0.25, 0.5], CostWeighted(0.2))  # a false alarm of 0.2 in two rows
+    0.1
     """
 
     threshold: float = 0.5

@@ -43,15 +43,21 @@ class Accumulator(SumsOfRows, Printable):
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        Any notion but canonical. ``"auto"`` is decided by the first piece.
-    labels, pos_label, sum_tolerance, from_logits
-        See :func:`as_predictions`. A piece may lack some labels, so say ``labels`` unless they are 0/1, the
-        integers 0 … K-1, or a frame's column names.
+        Any notion of calibration but the canonical one. ``"auto"`` is decided by the first piece.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of ``y_prob``. A piece may lack some labels, so pass them unless they
+        are 0/1, the integers 0 … K-1, or a frame's column names.
     binned : Binned, default ``Binned(15)``
         Bins to keep, of fixed edges.
     estimators : sequence of estimators that read sums, default ()
         Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
         ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need not be listed.
+
+    See Also
+    --------
+    calibrant.from_frame : Sums of a lazy frame, by its own engine.
+    calibrant.CalibrationMonitor : A test that may be read after every piece.
+    calibrant.torch.CalibrationError : Sums of tensors, as a torchmetrics metric.
 
     Notes
     -----
@@ -158,6 +164,18 @@ class Accumulator(SumsOfRows, Printable):
         together is found piece by piece, so each should hold some twenty groups: with fewer it is allowed for that this
         is hardly known, and intervals are too wide; with five by a half. Predictions hold codes of groups and not their
         names: those of two pieces are taken to be different groups.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
+            Observed labels of the piece; :class:`calibrant.Predictions` replace all arguments.
+        y_prob : array-like of shape (n,) or (n, K)
+            Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights. Whole numbers stand for repeated rows, other weights are relative.
+        groups : array-like of shape (n,), optional
+            The group of each row (see :func:`calibrant.as_predictions`). No group may span pieces: one that was seen
+            before raises ValueError, as do pieces with groups after pieces without.
         """
         if isinstance(y_true, Predictions):
             given = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
@@ -307,6 +325,11 @@ class Accumulator(SumsOfRows, Printable):
     def from_bytes(cls, data: bytes) -> Accumulator:
         """The accumulator of :meth:`to_bytes`; nothing in the bytes is evaluated.
 
+        Parameters
+        ----------
+        data : bytes
+            What :meth:`to_bytes` returned.
+
         Raises
         ------
         ValueError
@@ -347,7 +370,15 @@ class Accumulator(SumsOfRows, Printable):
         return 0 if self.totals is None else self.totals.n_samples
 
     def question(self, norm: float = 1, level: float = 0.95) -> Question:
-        """A question about the added rows."""
+        """A question about the added rows.
+
+        Parameters
+        ----------
+        norm : float, default 1
+            The power p ≥ 1 of the error, or inf for the maximum.
+        level : float in (0, 1), default 0.95
+            Level of the intervals.
+        """
         totals, problem_sums = self.required_totals(), self.required()
         notion: Any = self.notion
         mass = np.concatenate([np.asarray(g.total) for g in problem_sums.sums(Grid())])
@@ -371,7 +402,13 @@ class Accumulator(SumsOfRows, Printable):
         )
 
     def keeps(self, estimator: CellEstimator) -> bool:
-        """Whether the sums that an estimator reads were kept."""
+        """Whether the sums that an estimator reads were kept.
+
+        Parameters
+        ----------
+        estimator : CellEstimator
+            The estimator.
+        """
         problem_sums = self.required()
         return estimator._needs(problem_sums.domain) in problem_sums.parts[0]
 
@@ -379,6 +416,13 @@ class Accumulator(SumsOfRows, Printable):
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept.
 
         Those of the notion's problems, or ``problem_sums``.
+
+        Parameters
+        ----------
+        estimator : CellEstimator
+            The estimator.
+        problem_sums : SumsByClass, optional
+            Sums of other problems than the notion's, such as those of the classes.
         """
         held = self.required() if problem_sums is None else problem_sums
         need = estimator._needs(held.domain)

@@ -33,11 +33,22 @@ class CalibrationMonitor(Drawn):
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        As :func:`evalue_test`.
-    labels, pos_label
-        As :func:`calibrant.as_predictions`; those of the first batch apply to all later ones.
-    sum_tolerance, from_logits
-        As :func:`calibrant.as_predictions`, for every batch.
+        The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
+        averaged.
+    labels : sequence of K labels, optional
+        The labels, in the order of the columns of ``y_prob``; by default those of the first batch, for all later ones.
+    pos_label : label, optional
+        The label that a 1-D ``y_prob`` is the probability of; by default as the first batch has it.
+    sum_tolerance : float, optional
+        Largest accepted ``|row sum - 1|`` of a 2-D ``y_prob``, in every batch.
+    from_logits : bool, default False
+        Whether ``y_prob`` contains logits, in every batch.
+
+    See Also
+    --------
+    calibrant.significance.evalue_test : The same test of rows that are all there.
+    calibrant.Accumulator : The calibration error of rows as they arrive.
+    calibrant.plot.MonitorDisplay : Draws the e-value.
 
     Notes
     -----
@@ -124,6 +135,18 @@ class CalibrationMonitor(Drawn):
 
         ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on at its first
         row, and a group seen in an earlier batch raises ValueError.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Predictions
+            Observed labels of the batch; :class:`calibrant.Predictions` replace all arguments.
+        y_prob : array-like of shape (n,) or (n, K)
+            Their probabilities, predicted before the labels were known.
+        sample_weight : array-like of shape (n,), optional
+            Weights, which are exponents of the bets; see :func:`calibrant.significance.evalue_test`.
+        groups : array-like of shape (n,), optional
+            The group of each row (see :func:`calibrant.as_predictions`): each group is bet on at its first row, and one
+            that was seen in an earlier batch raises ValueError.
         """
         if isinstance(y_true, Predictions):
             p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)

@@ -10,10 +10,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from ..data.docs import Documented
 from .style import GRID_COLOR
 
 
-class Display:
+class Display(Documented):
     """Base of displays. A subclass keeps its result, and defines ``plot``."""
 
     #: Whether the figure's size follows from its content, so that it cannot be drawn on given axes.
@@ -25,7 +26,13 @@ class Display:
 
     @classmethod
     def of(cls, result: Any) -> Self:
-        """Hold a result; nothing is drawn."""
+        """Hold a result; nothing is drawn.
+
+        Parameters
+        ----------
+        result : object
+            What the display draws.
+        """
         kind: Any = cls  # each display declares its fields
         return cast(Self, kind(result))
 
@@ -35,10 +42,8 @@ class Display:
 
         Parameters
         ----------
-        result
+        result : object
             What the display draws.
-        ax : Axes, optional
-            Where to draw; default a new figure.
         **options
             Passed to :meth:`plot`.
         """

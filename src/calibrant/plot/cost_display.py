@@ -27,7 +27,13 @@ class CostDisplay(CurveDisplay):
     Attributes
     ----------
     curves : dict of str to ExpectedCost
+        The costs, by the names of the models.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.expected_cost : Computes the costs.
+    calibrant.plot.DecisionCurveDisplay : The net benefit in place of costs.
 
     Examples
     --------

@@ -52,10 +52,24 @@ class Diagram:
     label : object
         The class whose probability the scores are; None for a confidence.
     notion : str
+        The notion of calibration.
     domain : tuple of float
         Where scores can lie.
     weighted : bool
         Whether counts are effective sample sizes of weighted samples.
+
+    See Also
+    --------
+    calibrant.ReliabilityDisplay : The display, which has a panel per diagram.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
+    >>> panel = cal.ReliabilityDisplay.from_predictions(y, p).diagrams[0]
+    >>> panel.label, panel.notion
+    (1, 'class-specific')
     """
 
     curve: ReliabilityCurve

@@ -69,9 +69,9 @@ class CurveDisplay(Display):
         Parameters
         ----------
         y_true : array-like, Predictions, or mapping of names to Predictions
+            Observed labels; Predictions of one model, or of several, replace both arguments.
         y_prob : array-like, or mapping of names to array-likes, optional
             Probabilities of one model, or of several for the same rows.
-        ax : Axes, optional
         **options
             Passed to the function that makes a curve.
         """
@@ -130,7 +130,12 @@ class RiskCoverageDisplay(CurveDisplay):
     Attributes
     ----------
     curves : dict of str to RiskCoverage
+        The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.decisions.risk_coverage : Computes a curve.
 
     Examples
     --------
@@ -171,7 +176,13 @@ class DecisionCurveDisplay(CurveDisplay):
     Attributes
     ----------
     curves : dict of str to DecisionCurve
+        The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.decision_curve : Computes a curve.
+    calibrant.plot.CostDisplay : The cost at every threshold, for given costs of errors.
 
     Examples
     --------
@@ -210,7 +221,13 @@ class MurphyDisplay(CurveDisplay):
     Attributes
     ----------
     curves : dict of str to MurphyCurve
+        The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.scores.murphy_curve : Computes a curve.
+    calibrant.plot.BrierCurveDisplay : The same, with the recalibrated scores.
 
     Examples
     --------
@@ -248,7 +265,13 @@ class BrierCurveDisplay(MurphyDisplay):
     Attributes
     ----------
     curves : dict of str to BrierCurve
+        The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.scores.brier_curve : Computes a curve.
+    calibrant.plot.MurphyDisplay : The same at thresholds of your choice.
 
     Examples
     --------
@@ -271,7 +294,6 @@ class BrierCurveDisplay(MurphyDisplay):
 
         Parameters
         ----------
-        ax : Axes, optional
         recalibrated : bool, default True
             Draw the recalibrated curves too.
         """
@@ -295,7 +317,13 @@ class CalibrationBeltDisplay(Display):
     Attributes
     ----------
     belt : CalibrationBelt
+        The belt.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.significance.calibration_belt : Computes the belt.
+    calibrant.ReliabilityDisplay : A smooth curve with its band.
 
     Examples
     --------
@@ -319,9 +347,10 @@ class CalibrationBeltDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_prob : array-like
-            Or Predictions, which stand for both.
-        ax : Axes, optional
+        y_true : array-like of shape (n,), or Predictions
+            Observed labels; Predictions replace both arguments.
+        y_prob : array-like of shape (n,) or (n, K)
+            Predicted probabilities.
         **options
             Passed to :func:`calibrant.significance.calibration_belt`.
         """
@@ -370,8 +399,14 @@ class NullDistributionDisplay(Display):
     Attributes
     ----------
     result : TestResult
+        The result of the test.
     ax_ : Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.calibration_test : A test that has draws.
+    calibrant.significance.TestResult : Its ``plot()`` makes this display.
 
     Examples
     --------
@@ -392,12 +427,7 @@ class NullDistributionDisplay(Display):
             raise ValueError(f"the statistic is {result.statistic}: there is nothing to compare with the draws")
 
     def plot(self, ax: Any = None) -> NullDistributionDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-        """
+        """Draw."""
         r = self.result
         ax = new_axes(1)[0] if ax is None else ax
         (self._draw_chi_squared if r.draws is None else self._draw_draws)(ax, STYLES[0].color)

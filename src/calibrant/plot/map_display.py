@@ -9,6 +9,7 @@ import numpy as np
 
 from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
 from ..data.checks import check_names
+from ..data.docs import Documented
 from ..data.public_function import public_function
 from ..data.types import FloatArray, RandomState
 from .axes import is_own, points_from, strip_below, strip_of
@@ -25,7 +26,7 @@ _OWN = "0.25"
 _DARK = 4  # the style that looks like it, which no map gets then
 
 
-class CalibrationMapDisplay:
+class CalibrationMapDisplay(Documented):
     """Calibration maps: calibrated probability (vertical) against the score (horizontal).
 
     Where a map runs through the reliability diagram's bins it repairs the scores; where it does not, it cannot express
@@ -36,13 +37,20 @@ class CalibrationMapDisplay:
     scores : ndarray of shape (m,)
         Where the maps are drawn.
     maps : dict of str to ndarray of shape (m,)
+        The maps, by the names of the calibrators.
     intervals : dict of str to ndarray of shape (m, 2)
-        Of calibrators that show one: :class:`calibrant.calibrators.VennAbers` and ``GaussianProcessCalibrator``.
+        Intervals of calibrators that show one: :class:`calibrant.calibrators.VennAbers` and
+        ``GaussianProcessCalibrator``.
     truth : ndarray of shape (m,) or None
         The true map, where it is known.
     diagram : ReliabilityDisplay or None
-        Of the scores themselves.
+        The diagram of the scores themselves.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.plot.SimplexMapDisplay : The map of a calibrator of three classes.
+    calibrant.compare_calibrators : Calibrators by numbers.
 
     Examples
     --------
@@ -95,17 +103,17 @@ class CalibrationMapDisplay:
         Parameters
         ----------
         calibrators : calibrator, sequence of them, or mapping of names to them
-            Fitted, of two classes and 1-D probabilities.
+            Calibrators of two classes and 1-D probabilities, fitted.
         y_true, scores, sample_weight : optional
             Labels and 1-D probabilities whose reliability diagram is drawn below the maps.
         truth : callable, optional
             ``P(second class | score)`` of an array of scores, where it is known.
-        ax : Axes, optional
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
             Where the histogram of the scores is; see :meth:`ReliabilityDisplay.plot`.
         legend : bool, default True
-        random_state : int, Generator or None
-            Of the diagram's band.
+            Whether to draw a legend.
+        random_state : int, Generator or None, default 0
+            Seed or generator of the diagram's band.
 
         Raises
         ------
@@ -147,8 +155,8 @@ class CalibrationMapDisplay:
 
         Parameters
         ----------
-        ax : Axes, optional
         legend : bool, default True
+            Whether to draw a legend.
         """
         panel = one_axes(ax, 4.8, 4.8) if self.diagram is None else self.diagram.ax_
         if self.diagram is None:

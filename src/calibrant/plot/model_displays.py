@@ -34,9 +34,15 @@ class ModelComparisonDisplay(Display):
     Attributes
     ----------
     comparison : ModelComparison
+        The comparison.
     axes_ : ndarray of Axes
         One per measure.
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.compare_models : Compares the models.
+    calibrant.plot.CriticalDifferenceDisplay : Models over many data sets.
 
     Examples
     --------
@@ -62,10 +68,12 @@ class ModelComparisonDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_probs
-            As :func:`calibrant.compare_models`.
+        y_true : array-like of shape (n,), or mapping of names to Predictions
+            Observed labels. A mapping of Predictions of the same rows replaces the first two arguments.
+        y_probs : mapping of names to array-likes of shape (n,) or (n, K), or data frame of a column per model
+            Probabilities of each model.
         measures : sequence of str, optional
-            As :meth:`plot`.
+            Names of measures, one panel each; default all.
         **options
             Passed to :func:`calibrant.compare_models`.
         """
@@ -154,7 +162,13 @@ class CriticalDifferenceDisplay(Display):
     Attributes
     ----------
     ranks : ModelRanks
+        The ranks.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.scores.rank_models : Ranks the models.
+    calibrant.plot.ModelComparisonDisplay : Models on one data set.
 
     Examples
     --------
@@ -177,8 +191,8 @@ class CriticalDifferenceDisplay(Display):
 
         Parameters
         ----------
-        scores
-            As :func:`calibrant.scores.rank_models`.
+        scores : array-like of shape (N, k), mapping of names to N scores, or data frame
+            One row per data set, one column per model.
         **options
             Passed to :func:`calibrant.scores.rank_models`.
         """

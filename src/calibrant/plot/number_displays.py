@@ -22,8 +22,14 @@ class IntervalDisplay(Display):
     Attributes
     ----------
     result : CalibrationMeasures, Decomposition or OptimismCorrected
+        The numbers.
     axes_ : ndarray of Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.calibration_measures : One of the results that it draws.
+    calibrant.decompose : Another one.
 
     Examples
     --------
@@ -72,7 +78,12 @@ class MonitorDisplay(Display):
     Attributes
     ----------
     monitor : CalibrationMonitor
+        The monitor.
     ax_, figure_ : Axes, Figure
+
+    See Also
+    --------
+    calibrant.CalibrationMonitor : Its ``plot()`` makes this display.
 
     Examples
     --------

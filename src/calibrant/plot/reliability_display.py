@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
+from ..data.docs import document
 from ..data.labels import check_label
 from ..data.public_function import InputOptions, public_function
 from ..data.types import Label, RandomState
@@ -44,12 +45,20 @@ class ReliabilityDisplay(Display):
     ----------
     diagrams : tuple of Diagram
         Curves, bins, histograms and estimates as drawn.
-    estimate : Estimate
+    estimate : Estimate or None
+        Overall calibration error with its interval.
     name : str or None
+        Name of the model.
     ax_ : Axes, or ndarray of Axes
         The axes drawn on; an array where there are several panels. Pass it to another display's ``ax``.
     axes_ : ndarray of Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.reliability_curve : The curve as numbers.
+    calibrant.report : Its ``plot()`` makes this display.
+    calibrant.plot.CalibrationMapDisplay : Maps of calibrators on the diagram.
 
     Examples
     --------
@@ -80,7 +89,13 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def of(cls, result: Any) -> ReliabilityDisplay:
-        """Hold a curve, the curve of an estimate, or those of a report; ValueError for one that has none."""
+        """Hold a curve, the curve of an estimate, or those of a report; ValueError for one that has none.
+
+        Parameters
+        ----------
+        result : Estimate, ReliabilityCurve, Report or Accumulator
+            What the display draws.
+        """
         return cls(*diagrams_at_hand(result))
 
     @classmethod
@@ -133,21 +148,17 @@ class ReliabilityDisplay(Display):
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that already show classes, the same
             classes are drawn.
-        level : float in (0, 1), default 0.95
         n_resamples : int, default 400
             Resamples of the band and of the interval.
         name : str, optional
             Name of the model.
         ax : Axes or array of Axes, optional
             Axes to draw on; axes with a diagram get one more model. Default: a new figure.
-        random_state : int, Generator or None
-            The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
-        scale, histogram, legend, color, title, line_kwargs
-            See :meth:`plot`.
 
         Returns
         -------
         ReliabilityDisplay
+            The display, drawn.
 
         Raises
         ------
@@ -278,10 +289,11 @@ class ReliabilityDisplay(Display):
             axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles
             and neighbours stay as they are; above in a new figure.
         legend : bool, default True
+            Whether to draw a legend.
         color : matplotlib colour, optional
-            Of curve, band and bins; default the next of calibrant's.
+            Colour of curve, band and bins; default the next of calibrant's.
         title : str, optional
-            Of the axes; of a figure with several panels its own.
+            Title of the axes; of a figure with several panels its own.
         line_kwargs : mapping, optional
             Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` hold for its band and bins too.
 
@@ -323,6 +335,9 @@ class ReliabilityDisplay(Display):
         elif is_own(self.figure_) and len(self.figure_.axes) == 1:
             arrange_single(self.figure_, self.ax_, strip=place_of(histogram, self.ax_) == "above")
         return self
+
+
+document(cast(Any, ReliabilityDisplay.from_predictions).__func__, ReliabilityDisplay.plot)
 
 
 def _response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) -> tuple[Any, list[Label], Label]:

@@ -12,6 +12,7 @@ from matplotlib.colors import PowerNorm, to_rgba_array
 
 from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
 from ..data.checks import check_choice, check_int, check_type
+from ..data.docs import Documented
 from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray, Label
 from ..data.validation import as_predictions
@@ -39,7 +40,7 @@ _SHOWN = {
 }
 
 
-class SimplexDisplay:
+class SimplexDisplay(Documented):
     """Density, frequencies or errors of three-class predictions over the probability simplex, cell by cell.
 
     Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 where they are spread evenly.
@@ -52,12 +53,20 @@ class SimplexDisplay:
     cells : ndarray of shape (m, 3, 3)
         Corners of the triangles, each a probability vector.
     density : ndarray of shape (m,)
+        Rows per area.
     frequency, stated : ndarray of shape (m, 3)
         Class frequencies and the vectors that they are compared with (means of cells, or the centre); NaN without rows.
     classes : tuple of labels
-    show : str
+        The three labels.
+    show : {"density", "frequency", "error"}
+        What is drawn.
     axes_ : ndarray of Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.plot.SimplexMapDisplay : The map of a calibrator.
+    calibrant.estimators.SimplexBinned : The error over the same cells.
 
     Examples
     --------
@@ -110,16 +119,16 @@ class SimplexDisplay:
 
         Parameters
         ----------
-        y_true, y_prob, labels, sample_weight
-            As :func:`calibration_error`.
         kind : {"histogram", "kernel"}, default "histogram"
             Equal triangles, those of ``SimplexBinned(n_bins)``; or Dirichlet kernels read at 3600 points.
         show : {"density", "frequency", "error"}, default "density"
+            What is drawn; see above.
         n_bins : int, default 8
             Cuts m of every class' probability: m² triangles.
         estimator : DirichletKernel, optional
             Bandwidth, orientation and eps for ``kind="kernel"``; by default ``DirichletKernel()``.
-        ax : Axes, or array of three for "frequency", optional
+        ax : matplotlib Axes, or array of three for "frequency", optional
+            Where to draw; by default on a new figure.
 
         Raises
         ------
@@ -175,7 +184,7 @@ class SimplexDisplay:
         return self
 
 
-class SimplexMapDisplay:
+class SimplexMapDisplay(Documented):
     """Map of a three-class calibrator, drawn in the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
@@ -185,15 +194,22 @@ class SimplexMapDisplay:
     Attributes
     ----------
     classes : tuple of labels
+        The three labels.
     stated, calibrated : ndarray of shape (m, 3)
         Points and where they go.
     truth : ndarray of shape (m, 3) or None
         Where they should go.
     scores : ndarray of shape (n, 3) or None
         Points of the data.
-    kind : str
+    kind : {"arrows", "heat"}
+        What is drawn.
     axes_ : ndarray of Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.plot.SimplexDisplay : The scores themselves.
+    calibrant.plot.CalibrationMapDisplay : Maps of two classes.
 
     Examples
     --------
@@ -241,15 +257,17 @@ class SimplexMapDisplay:
         Parameters
         ----------
         calibrator : Calibrator
-            Fitted, of three classes and probabilities.
+            A calibrator of three classes and probabilities, fitted.
         kind : {"arrows", "heat"}, default "arrows"
+            What is drawn; see above.
         scores : array-like of shape (n, 3), optional
             Data to draw behind, in the order of ``calibrator.classes_``: a map says little where there are none.
         truth : callable, optional
             True class probabilities (m, 3) of stated ones; circles, joined to the tips of the arrows that miss them.
         n_steps : int, default 9
             Arrows start at the centres of about ``n_steps² / 2`` cells.
-        ax : Axes, or array of three for "heat", optional
+        ax : matplotlib Axes, or array of three for "heat", optional
+            Where to draw; by default on a new figure.
         """
         from sklearn.utils.validation import check_is_fitted
 

@@ -26,8 +26,13 @@ class SubgroupDisplay(Display):
     Attributes
     ----------
     report : SubgroupReport
+        The report.
     axes_ : tuple of two Axes
     figure_ : Figure
+
+    See Also
+    --------
+    calibrant.subgroup_calibration : Makes the report.
 
     Examples
     --------
@@ -54,9 +59,14 @@ class SubgroupDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_prob, by : array-like
-            Predictions stand for the first two.
+        y_true : array-like of shape (n,), or Predictions
+            Observed labels; Predictions replace the first two arguments.
+        y_prob : array-like of shape (n,) or (n, K)
+            Predicted probabilities.
+        by : array-like of shape (n,), mapping, data frame, or list of columns
+            Subgroup of each row.
         axes : two Axes, optional
+            Two axes that share their y; by default those of a new figure.
         **options
             Passed to :func:`calibrant.subgroup_calibration`.
         """
@@ -64,12 +74,24 @@ class SubgroupDisplay(Display):
 
     @staticmethod
     def size_of(report: SubgroupReport) -> tuple[float, float]:
-        """Width and height in inches of a figure for a report."""
+        """Width and height in inches of a figure for a report.
+
+        Parameters
+        ----------
+        report : SubgroupReport
+            The report.
+        """
         headings = len(report.columns) if len(report.columns) > 1 else 0
         return 7.6, _AROUND + _ROW * max(len(report.subgroups) + headings, 3)
 
     def plot(self, axes: Any = None) -> SubgroupDisplay:
-        """Draw on two given axes that share their y, or on a new figure."""
+        """Draw on two given axes that share their y, or on a new figure.
+
+        Parameters
+        ----------
+        axes : two Axes, optional
+            Two axes that share their y; by default those of a new figure.
+        """
         import matplotlib.pyplot as plt
 
         report = self.report

@@ -278,13 +278,24 @@ class CalibratorComparison(Table):
         """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.
 
         ``comparison.calibrator().fit(y_prob, y_true)``; its labels and kind of scores are those compared.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of a candidate; by default the choice.
         """
         wanted = self.row(self.chosen if name is None else name).name
         fresh: Calibrator = clone(self.candidates[wanted])
         return fresh
 
     def row(self, name: str) -> ComparedCalibrator:
-        """The row of a calibrator; ValueError where there is none."""
+        """The row of a calibrator; ValueError where there is none.
+
+        Parameters
+        ----------
+        name : str
+            Name of the calibrator.
+        """
         rows = {row.name: row for row in self.rows}
         return rows[check_choice("name", name, rows)]
 

@@ -145,6 +145,19 @@ class Evidence(Result):
         """Judge the test, at the level of an estimate's :func:`settled` interval, and of classes if they count.
 
         The draws of the test are many: if its power is read later, they are ``drawn_again``.
+
+        Parameters
+        ----------
+        found : SumsTest
+            The test of all rows.
+        estimate : Estimate
+            The headline, at whose level evidence is judged.
+        classes : sequence of ClassRow
+            Classes and their p-values; empty if they do not count.
+        tolerance : float
+            Calibration error from which on it matters.
+        drawn_again : callable
+            Makes the draws of the test again, for its power.
         """
         test, joint = found.result, share_of_test(classes)
         off = [row.interval.low for row in classes if row.significant]
@@ -291,6 +304,17 @@ class RepairGain(Result):
 
         An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker). Decisions are those of
         the notion, whose draws may be others.
+
+        Parameters
+        ----------
+        gains : (ErrorDraws, Question)
+            Draws of what recalibration gains.
+        low : float
+            Least error of a problem; 0 for none.
+        threshold : float or None
+            Decision threshold.
+        decisions : (ErrorDraws, Question)
+            Draws for the notion, whose decisions change.
         """
         brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
         changed = (None, None) if threshold is None else _read(decisions, 2, low, 0.0)

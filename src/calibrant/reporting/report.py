@@ -191,10 +191,15 @@ class Report(WithPage, Picture, Table):
         }
 
     def classes_frame(self, backend: str | None = None) -> Any:
-        """The class-wise table as a data frame, worst first; ``backend`` as in :meth:`to_frame`.
+        """The class-wise table as a data frame, worst first.
 
         Columns ``label``, ``count``, ``base_rate``, ``mean_prob``, ``ece``, ``low``, ``high``, ``pvalue``,
         ``adjusted``, ``significant`` and ``direction``; no rows for a 1-D ``y_prob``.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            Library of the frame; by default as in :meth:`to_frame`.
         """
         names = ("count", "base_rate", "mean_prob", "ece", "pvalue", "adjusted", "significant", "direction")
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.per_class] for name in names}

@@ -124,7 +124,13 @@ class CalibrationBelt(Curve):
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
     def where(self, level: float) -> str:
-        """Where the belt of a level leaves the diagonal, in words."""
+        """Where the belt of a level leaves the diagonal, in words.
+
+        Parameters
+        ----------
+        level : float
+            One of the belt's levels.
+        """
         parts = [
             f"{way} the diagonal at scores of " + ", ".join(f"{r.low:.3g} to {r.high:.3g}" for r in found[level])
             for way, found in (("above", self.above), ("below", self.below))

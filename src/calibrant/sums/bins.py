@@ -35,16 +35,22 @@ class BinMoments(Sums):
     edges : Edges
         Of all problems; or with ``values`` of shape (R, B + 1), those of each, NaN behind its last.
     mapping : {"hard", "linear", "linear-as-printed"}
+        How a sample is shared by bins; see :class:`calibrant.Binned`.
     weight, score, outcome : ndarray of shape (…, B)
         ``Σ w a``, ``Σ w a s`` and ``Σ w a o``.
     square, repeat : ndarray of shape (…, B)
         ``Σ (w a)²`` and ``Σ w a²``: what the effective sample size of a bin needs.
     n_samples : int, or ndarray of shape (…)
-        Rows seen.
+        Number of rows seen.
     integral : bool
         Whether all weights seen were whole numbers.
     parts : ndarray of shape (…, 5) or None
         What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
+
+    See Also
+    --------
+    calibrant.estimators.Bins : Names them, in an estimator.
+    calibrant.estimators.GridMoments : Counts on a grid.
 
     Notes
     -----
@@ -193,7 +199,27 @@ class BinMoments(Sums):
 
 @dataclass(frozen=True)
 class Bins:
-    """Sums that an estimator may name: those of bins with known edges."""
+    """Sums that an estimator may name: those of bins with known edges.
+
+    Parameters
+    ----------
+    edges : Edges
+        The edges.
+    mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
+        How a sample is shared by bins; see :class:`calibrant.Binned`.
+
+    See Also
+    --------
+    calibrant.estimators.QuantileBins : Bins whose edges the data choose.
+    calibrant.estimators.BinMoments : The sums.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> sums = cal.Binned(2)._needs((0.0, 1.0))
+    >>> type(sums).__name__, sums.mapping
+    ('Bins', 'hard')
+    """
 
     edges: Edges
     mapping: str = "hard"

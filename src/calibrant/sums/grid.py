@@ -42,6 +42,7 @@ class GridMoments(Sums):
     total, squares : float, or ndarray of shape (…)
         ``Σ w`` and ``Σ w²``.
     n_samples : int, or ndarray of shape (…)
+        Number of rows.
     integral : bool
         Whether all weights were whole numbers.
     node : ndarray of shape (…, m) or None
@@ -54,10 +55,24 @@ class GridMoments(Sums):
     blocks : int
         How often the counts of some problems stand one after the other, with other positives.
 
+    See Also
+    --------
+    calibrant.estimators.Grid : Names them, in an estimator.
+    calibrant.estimators.BinMoments : Sums of bins.
+
     Notes
     -----
     Grids of one domain and size add, so data can come in any pieces, and a bootstrap can resample the counts
     instead of the rows. Thirty rows use at most sixty nodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.data.problem import Problem
+    >>> from calibrant.estimators import GridMoments
+    >>> sums = GridMoments.of(Problem(np.array([0.2, 0.9]), np.array([0, 1])), cells=4)
+    >>> sums.count.round(1).tolist(), sums.positive.round(1).tolist()
+    ([0.2, 0.8, 0.0, 0.4, 0.6], [0.0, 0.0, 0.0, 0.4, 0.6])
     """
 
     low: float
@@ -286,7 +301,19 @@ class GridMoments(Sums):
 
 @dataclass(frozen=True)
 class Grid:
-    """Sums that an estimator may name: linear-binned counts of scores and of positives."""
+    """Sums that an estimator may name: linear-binned counts of scores and of positives.
+
+    See Also
+    --------
+    calibrant.estimators.GridMoments : The sums.
+    calibrant.estimators.DistinctScores : Sums on each distinct score.
+
+    Examples
+    --------
+    >>> from calibrant.estimators import Density, Grid
+    >>> Density()._needs((0.0, 1.0)) == Grid()
+    True
+    """
 
     def of(self, problem: Problem) -> GridMoments:
         """Counts of a problem's samples."""

@@ -26,9 +26,22 @@ class QuantileBins:
     Parameters
     ----------
     n_bins : int, "sqrt" or "cbrt"
-    mapping : {"hard", "linear", "linear-as-printed"}
-    leftovers : {"spread", "last"}
+        Number of bins, or its rule.
+    mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
+        How a sample is shared by bins; see :class:`calibrant.Binned`.
+    leftovers : {"spread", "last"}, default "spread"
         Where samples go that the bins do not share out evenly: over the bins, or all into the last one.
+
+    See Also
+    --------
+    calibrant.estimators.Bins : Bins with known edges.
+    calibrant.Binned : The estimator that reads them (``strategy="quantile"``).
+
+    Examples
+    --------
+    >>> from calibrant.estimators import QuantileBins
+    >>> QuantileBins(10).leftovers
+    'spread'
     """
 
     n_bins: int | str

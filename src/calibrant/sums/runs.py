@@ -38,6 +38,22 @@ class Runs(Sums):
         What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
     grouped : bool
         Whether rows are correlated in groups: ``square`` then has their design effect, and of repeats too.
+    domain : (float, float)
+        Where scores can lie.
+    eps : float
+        Scores that differ by less are the same.
+
+    See Also
+    --------
+    calibrant.estimators.DistinctScores : Names them, in an estimator.
+    calibrant.estimators.GridMoments : Counts on a grid, whose number does not grow.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.estimators import DistinctScores, Isotonic
+    >>> Isotonic()._needs((0.0, 1.0)) == DistinctScores()
+    True
     """
 
     scores: Annotated[FloatArray, flat("m", low=0, high=1)]
@@ -240,7 +256,19 @@ class Runs(Sums):
 
 @dataclass(frozen=True)
 class DistinctScores:
-    """Sums that an estimator may name: those on each distinct score, which grow with their number."""
+    """Sums that an estimator may name: those on each distinct score, which grow with their number.
+
+    See Also
+    --------
+    calibrant.estimators.Runs : The sums.
+    calibrant.estimators.Grid : Sums whose number does not grow.
+
+    Examples
+    --------
+    >>> from calibrant.estimators import DistinctScores, Isotonic
+    >>> Isotonic()._needs((0.0, 1.0)) == DistinctScores()
+    True
+    """
 
     def of(self, problem: Problem) -> Runs:
         """Runs of a problem's samples."""

@@ -213,12 +213,26 @@ class ModelComparison(Picture, Paged):
         return tuple(self.models[0].measures)
 
     def of(self, measure: str) -> tuple[Difference, ...]:
-        """Differences of one measure; ValueError for one that is not there."""
+        """Differences of one measure; ValueError for one that is not there.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure.
+        """
         check_choice("measure", measure, self.measures)
         return tuple(d for d in self.differences if d.measure == measure)
 
     def difference(self, measure: str, model: str, other: str) -> Difference:
-        """Difference of a measure, ``model`` minus ``other``, in either order of the pair."""
+        """Difference of a measure, ``model`` minus ``other``, in either order of the pair.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure.
+        model, other : str
+            Names of the models.
+        """
         for d in self.of(measure):
             if (d.model, d.other) == (model, other):
                 return d
