@@ -39,7 +39,6 @@ def names() -> dict:
     from sklearn.preprocessing import StandardScaler
 
     import calibrant as cal
-    from calibrant.calibrators import CalibratedModel, TemperatureScaling, load_calibrator, save_calibrator
 
     rng = np.random.default_rng(0)
     p = rng.random(5_000)
