@@ -49,9 +49,10 @@ def test_a_naive_cross_validation(score, weighted):
         "uncertainty": base,
     }.items():
         mean = share @ rows
-        se = np.sqrt((share**2 @ (rows - mean) ** 2) * 400 / 399)
+        se = np.sqrt(share**2 @ ((rows - mean) ** 2 / (1 - share)))
+        reach = t.ppf(0.95, 1 / (share @ share) - 1) * se
         assert getattr(d, part) == pytest.approx(mean, abs=1e-12)
-        assert d.intervals[part] == pytest.approx([mean - t.ppf(0.95, 399) * se, mean + t.ppf(0.95, 399) * se])
+        assert d.intervals[part] == pytest.approx([mean - reach, mean + reach])
     assert d.estimator == "cross-fitted temperature"
 
 

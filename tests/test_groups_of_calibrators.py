@@ -50,8 +50,8 @@ def test_errors_of_differences_are_those_of_sums_of_groups(seed, n_groups, weigh
     mean, se = paired(loss, other, sample)
     assert mean == pytest.approx(np.average(loss - other, weights=w))
     share = w / w.sum() * (loss - other - mean)
-    by_group = [share[groups == g].sum() for g in set(groups)]
-    assert se == pytest.approx(np.sqrt(n_groups / (n_groups - 1) * np.sum(np.square(by_group))))
+    by_group = [share[groups == g].sum() ** 2 / (1 - w[groups == g].sum() / w.sum()) for g in range(n_groups)]
+    assert se == pytest.approx(np.sqrt(np.sum(by_group)))
 
 
 @pytest.mark.parametrize("rule", ["one-standard-error", "average"])

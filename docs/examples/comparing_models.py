@@ -119,7 +119,8 @@ What stays weak:
   and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
   miscalibration held the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
   one correlation, and labels of a group that repel each other for independent.
-- **Few groups**: below 30 there is a warning. A t distribution with as many degrees of freedom is then doubtful.
+- **Few groups**: below 30 there is a warning. They are counted as Kish does: one that has half of the
+  rows leaves few, however many there are ([measured](../benchmarks/coverage/groups_comparisons.md)).
 - A **log score** of ∞, a probability of 0 for the observed class, has no interval.
 
 ## Over several data sets

@@ -38,10 +38,10 @@ def influences_and_pairs(y, s, n_bins):
 
 
 def cluster_mean(d, w, unit):
-    """Weighted mean and its standard error by sums over units."""
+    """Weighted mean and its standard error by sums over units, each over what the others weigh."""
     mean = (w * d).sum() / w.sum()
-    e = np.array([(w * (d - mean))[unit == u].sum() for u in np.unique(unit)]) / w.sum()
-    return mean, np.sqrt((e**2).sum() * len(e) / (len(e) - 1))
+    e, share = (np.array([v[unit == u].sum() for u in np.unique(unit)]) / w.sum() for v in (w * (d - mean), w))
+    return mean, np.sqrt((e**2 / (1 - share)).sum())
 
 
 def in_groups(p, groups):

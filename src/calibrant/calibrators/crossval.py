@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from ..data.checks import check_choice
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
+from ..data.weights import rest_of
 from ..exceptions import ConvergenceWarning
 from ..measure.estimation import estimate
 from ..measure.result import Estimate
@@ -107,26 +108,23 @@ def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
 
 def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) -> tuple[float, float]:
     """Weighted mean of the differences of rows, and its standard error: that of sums of groups, where there are any."""
-    weights = sample.weights / sample.total
     gap = losses - others
-    difference = float(weights @ gap)
-    return difference, float(np.sqrt(variance_of_sum(weights * (gap - difference), sample.groups)))
+    return float(sample.weights / sample.total @ gap), float(np.sqrt(variance_of_mean(gap, sample, sample.groups)))
 
 
-def variance_of_sum(values: FloatArray, groups: AnyArray | None) -> float:
-    """Variance of a sum of values of mean 0, of independent rows or groups (Liang & Zeger, 1986)."""
+def variance_of_mean(values: FloatArray, sample: CalibrationSample, groups: AnyArray | None) -> float:
+    """Variance of a weighted mean of independent rows or groups (Liang & Zeger 1986; Bell & McCaffrey 2002)."""
+    share = sample.weights / sample.total
+    parts = share * (values - share @ values)
     if groups is None:
-        return float(values @ values)
-    sums = np.bincount(groups, values)
-    number = int(np.count_nonzero(np.bincount(groups)))
-    return float(sums @ sums) * number / max(number - 1, 1)
+        return float(parts @ parts)
+    sums, held = (np.asarray(np.bincount(groups, v), dtype=np.float64) for v in (parts, share))
+    return float(sums**2 @ (1 / rest_of(held)))
 
 
 def design_effect(values: FloatArray, sample: CalibrationSample) -> float:
     """How many rows say as much about a mean as one independent row; 1 at least, and without groups."""
-    share = sample.weights / sample.total
-    parts = share * (values - share @ values)
-    alone, together = variance_of_sum(parts, None), variance_of_sum(parts, sample.groups)
+    alone, together = (variance_of_mean(values, sample, groups) for groups in (None, sample.groups))
     return max(1.0, together / alone) if alone > 0 else 1.0
 
 

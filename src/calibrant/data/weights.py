@@ -22,6 +22,11 @@ def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
     return weights if integral else weights**2
 
 
+def rest_of(shares: FloatArray) -> FloatArray:
+    """What is left of 1 beside each share; hardly anything beside all."""
+    return np.maximum(1 - shares, 1e-12)
+
+
 def are_binary(outcomes: AnyArray) -> bool:
     """Whether outcomes are 0 or 1 each, as all are but those of changed residuals."""
     return outcomes.dtype.kind in "biu" or bool(((outcomes == 0) | (outcomes == 1)).all())

@@ -298,7 +298,8 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are Student's, of differences row by row, or group by group. They treat folds as
+    Intervals are Student's, of differences row by row, or group by group, with Kish's number of rows or groups, less
+    one, as degrees of freedom; benchmarks/coverage/groups_comparisons.md has their coverage. They treat folds as
     independent, which makes them slightly too short; they are also too short if a rare, expensive error hardly occurs
     in the data. The best constant decision is chosen on the same rows: if two are about equally good, its cost is
     slightly optimistic.
@@ -387,7 +388,7 @@ class _Mean:
         from scipy.special import stdtrit
 
         self.units = IndependentUnits.of(p)
-        self._df = self.units.size - 1
+        self._df = self.units.df
         self._reach = float(stdtrit(self._df, (1 + level) / 2)) if self._df > 0 else float("nan")
 
     def of(self, values: FloatArray) -> MeanCost:

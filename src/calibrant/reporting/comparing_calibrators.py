@@ -26,6 +26,7 @@ from ..calibrators.crossval import (
 )
 from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import as_sample, candidates_for
+from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.dependence import group_codes
@@ -178,6 +179,7 @@ def compare_calibrators(
         rows=rows,
         weights=weights,
         n_groups=None if sample.groups is None else int(np.unique(sample.groups).size),
+        df=float("inf") if sample.groups is None else IndependentUnits.of(as_predictions_of(held[shown], sample)).df,
         before=None if plain is None else report_of(plain, "before"),
         after=report_of(held[shown], shown),
         title=title,

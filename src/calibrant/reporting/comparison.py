@@ -23,7 +23,7 @@ from .html import TABLES, page_of, views_of
 from .report import Report, known_interval, score_of
 
 #: Standard errors within which a change is noise.
-_NOISE = 2.0
+_NOISE, _TAIL = 2.0, 0.975
 #: Half the width of an interval from which rows are said to leave much open.
 _WIDE = 0.02
 
@@ -74,7 +74,7 @@ def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     if _alone(c) or row.gain != row.gain:
         return ""
     said = _with_error(row.gain, row.gain_se)
-    if abs(row.gain) <= _NOISE * row.gain_se:
+    if abs(row.gain) <= c.noise * row.gain_se:
         return f"The change of the {score} ({'−' if row.gain > 0 else '+'}{said}) is within sampling noise."
     return f"The {score} {'falls' if row.gain > 0 else 'rises'} by {said}."
 
@@ -91,7 +91,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
             else ""
         )
     one = min(better, key=lambda other: other.error.value)
-    noise = " (within sampling noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
+    noise = " (within sampling noise)" if abs(one.cost) <= c.noise * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '−'}{_with_error(one.cost, one.cost_se)} {_score(c)}{noise}"
     how = "" if c.goal == "calibration" else f": the goal calibration ({c.audience.option('goal')}) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
@@ -233,6 +233,8 @@ class CalibratorComparison(Table):
         Report on the held-out probabilities of the calibrator ``shown``.
     shown : str
         The chosen calibrator; the best of the others where the choice is to leave the scores unchanged.
+    df : float
+        Degrees of freedom of standard errors: Kish's number of groups, less one; infinite of independent rows.
     candidates : mapping of str to Calibrator
         The candidates, not fitted.
     digest : str
@@ -270,9 +272,17 @@ class CalibratorComparison(Table):
     before: Report | None
     after: Report
     title: str = "Comparison of calibrators"
+    df: float = float("inf")
     candidates: Mapping[str, Calibrator] = field(default_factory=dict)
     digest: str = ""
     audience: Audience = Audience.PYTHON
+
+    @property
+    def noise(self) -> float:
+        """Standard errors up to which a difference is within noise: two, or more of few groups."""
+        from scipy.special import stdtrit
+
+        return _NOISE if np.isinf(self.df) else max(_NOISE, float(stdtrit(self.df, _TAIL)))
 
     def calibrator(self, name: str | None = None) -> Calibrator:
         """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.

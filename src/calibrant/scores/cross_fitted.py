@@ -123,7 +123,7 @@ def limits(
     """
     from scipy.special import stdtrit
 
-    df = units.size - 1
+    df = units.df
     t = float(stdtrit(df, (1 + level) / 2 if sides == 2 else level)) if df > 0 else float("nan")
     out = {}
     for name, each in values.items():

@@ -115,8 +115,9 @@ def compare_models(
     -----
     Every interval is ``middle ± t · se`` with its p-value from the same t, so both agree. Units are rows, or groups.
 
-    - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, degrees of freedom units - 1
-      (the test of Diebold & Mariano for independent units).
+    - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, each square divided by the
+      other units' share of the weight; degrees of freedom Kish's number of units, less one (the test of Diebold &
+      Mariano for independent units, with the correction of Bell & McCaffrey).
     - *Squared calibration error*: over √n bins of equal counts, from products of residuals of different units, whose
       noise does not correlate; so the middle is unbiased up to the resolution of the bins, calibrated or not, and
       ``se`` covers the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together.
@@ -141,7 +142,8 @@ def compare_models(
 
     References
     ----------
-    Diebold & Mariano (1995), *Comparing predictive accuracy*; Efron & Stein (1981), *The jackknife estimate of
+    Bell & McCaffrey (2002), *Bias reduction in standard errors for linear regression with multi-stage samples*; Diebold
+    & Mariano (1995), *Comparing predictive accuracy*; Efron & Stein (1981), *The jackknife estimate of
     variance*; Zou & Donner (2008), *Construction of confidence limits about effect measures: a general approach*;
     Dimitriadis, Gneiting & Jordan (2021); Holm (1979).
 

@@ -70,7 +70,7 @@ class Measures:
     def _rests_on(self) -> tuple[float, float]:
         """Degrees of freedom, and the least p-value."""
         units = self.units
-        return max(units.size - 1, 1.0), float(least_pvalue(units.copies.size)) if units.grouped else 0.0
+        return units.df, float(least_pvalue(units.copies.size)) if units.grouped else 0.0
 
     def mean(self, losses: Sequence[FloatArray]) -> Measured:
         """Weighted means of each model's values of rows; models share the rows, so their noise cancels."""

@@ -13,7 +13,7 @@ from ...data.dependence import group_codes
 from ...data.predictions import Predictions
 from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, IntArray
-from ...data.weights import ones_or
+from ...data.weights import ones_or, rest_of
 
 #: Multiplicities worked on at a time.
 _TOGETHER = 1 << 22
@@ -105,7 +105,15 @@ class IndependentUnits:
             yield np.bincount(drawn.reshape(-1), minlength=r * g).reshape(r, g).T.astype(np.float64)
 
     def covariance(self, influence: FloatArray) -> FloatArray:
-        """Covariance (m, m) of means whose influence by one copy of each unit is (m, G)."""
-        whole = self.size
-        centred = influence - (influence @ self.copies / whole)[:, None]
-        return np.asarray((centred * self.copies) @ centred.T) * (whole / max(whole - 1, 1.0))
+        """Covariance (m, m) of means whose influence by one copy of each unit is (m, G).
+
+        The larger a unit's share of the weight, the nearer to it is the mean: squares are divided by the rest (Bell &
+        McCaffrey 2002), which makes G / (G - 1) of equal units.
+        """
+        centred = influence - (influence @ self.copies / self.size)[:, None]
+        return np.asarray((centred * (self.copies / rest_of(self.mass / self.total))) @ centred.T)
+
+    @cached_property
+    def df(self) -> float:
+        """Degrees of freedom of that: Kish's number of units, less one; 0 of a single unit."""
+        return max(self.effective_size - 1, 1.0) if self.size > 1 else 0.0
