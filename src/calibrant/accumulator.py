@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .data.docs import SharedParameters, document
 from .data.progress import working
 from .data.types import Label, RandomState
 from .estimators import CellEstimator, Estimator, Isotonic
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def calibration_error(self: Accumulator, estimator: str | Estimator = "auto", *, norm: float = 1) -> float:
-    """Calibration error of all rows added, as :func:`calibrant.calibration_error`; parameters and errors as there.
+    """Calibration error of all rows added, as :func:`calibrant.calibration_error`.
 
     Exact where the estimator's sums were kept, else of rows moved within a cell (see :class:`Accumulator`). Cost: that
     of estimates from the sums, whatever the number of rows. TypeError for an estimator that needs the rows, such as
@@ -45,6 +46,13 @@ def estimate(
     Exact where the estimator's sums were kept, and the interval then that of the rows with the same ``random_state``.
     Intervals of other assumptions than ``"smooth"`` need the rows (TypeError). Cost that of :func:`calibrant.estimate`,
     which does not depend on the number of rows.
+
+    Parameters
+    ----------
+    estimator : str or Estimator, optional
+        The estimator of the calibration error; by default ``EmpiricalBayes()``.
+    assume : {"smooth"}, default "smooth"
+        Assumption about the true calibration map; all others need the rows.
     """
     chosen = "auto" if estimator is None else estimator
     how: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
@@ -83,10 +91,23 @@ def report(
     random_state: RandomState = 0,
     title: str = "Calibration report",
 ) -> Report:
-    """Everything a first look needs, as :func:`calibrant.report`; parameters as there.
+    """Everything a first look needs, as :func:`calibrant.report`.
 
     Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell.
     Cost as there, without the pass over the rows.
+
+    Parameters
+    ----------
+    estimator : "auto" or an estimator with cells, default "auto"
+        Estimator of the headline and the verdict.
+    level : float in (0, 1), default 0.95
+        Level of intervals and bands; a p-value of at most ``1 - level`` is evidence.
+    tolerance : float in (0, 1), optional
+        Calibration error below which it does not matter to you; see :func:`calibrant.report` for the default.
+    threshold : float in (0, 1), optional
+        Decision threshold: the verdict then gives the share of decisions that a repair would change.
+    title : str, default "Calibration report"
+        Title of the text and of the page.
     """
     from .reporting import report as of_rows
 
@@ -106,6 +127,13 @@ def calibration_test(
 
     As :func:`calibrant.calibration_test` of an Accumulator: outcomes are drawn in cells of the sums, ``n_resamples``
     times, and not row by row. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
+
+    Parameters
+    ----------
+    estimator : "auto" or Estimator, default "auto"
+        Estimator of the statistic, which must read sums; ``"auto"``: smoothed residuals over ranks.
+    n_resamples : int, default 999
+        Sets of labels that are drawn in the cells of the sums.
     """
     from .significance import calibration_test as of_rows
 
@@ -122,6 +150,13 @@ def decompose(self: Accumulator, score: Any = "brier", *, estimator: str = "corp
 
     ValueError for ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine
     histogram was kept.
+
+    Parameters
+    ----------
+    score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
+        The score whose mean is decomposed.
+    estimator : {"corp", "binned"}, default "corp"
+        How observed frequencies are found; see above.
     """
     from .scores import decompose as of_rows
 
@@ -166,9 +201,17 @@ def plot(
 
     Curve and bins of the notion's problem with bands at ``level``, or a panel a class, worst first. Options are
     those of :meth:`calibrant.ReliabilityDisplay.plot`. Cost that of :meth:`report`.
+
+    Parameters
+    ----------
+    level : float in (0, 1), default 0.95
+        Level of the bands.
+    **options
+        Options of :meth:`calibrant.ReliabilityDisplay.plot`.
     """
     return report(self, level=level, random_state=random_state).plot(ax, **options)
 
 
+document(reliability_curve, reliability.reliability_curve)
 for _method in (calibration_error, estimate, reliability_curve, report, calibration_test, decompose, fit, plot):
-    setattr(Accumulator, _method.__name__, _method)
+    setattr(Accumulator, _method.__name__, document(_method, estimation.estimate, SharedParameters))

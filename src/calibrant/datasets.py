@@ -123,9 +123,9 @@ def make_scores(
     ----------
     n_samples : int
         Number of rows.
-    kind : {"calibrated", "overconfident", "underconfident", "shifted", "wavy"}
+    kind : {"calibrated", "overconfident", "underconfident", "shifted", "wavy"}, default "overconfident"
         The map g; see :func:`true_map`.
-    a, b : float
+    a, b : float, default 1
         Parameters of the Beta distribution of scores.
     random_state : int, Generator or None, default None
         Seed or generator; with None every call draws differently.
@@ -248,7 +248,7 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     ----------
     n_samples : int
         Number of rows.
-    case : {"underconfident", "overconfident", "three-class", "network"}
+    case : {"underconfident", "overconfident", "three-class", "network"}, default "overconfident"
         The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
         too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
         ``"network"``: new rows by a neural network that was fitted to few, in the place of the survey's own network,

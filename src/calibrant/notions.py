@@ -57,7 +57,7 @@ class Target:
         any number per row. None for vectors: every class has its own column.
     rows : ndarray of shape (m,) or None
         Positions of these rows among those of the predictions; None for all of them.
-    domain : (float, float)
+    domain : (float, float), default (0, 1)
         Where scores can lie.
     label : object
         The class whose probability the scores are, if it is one.
@@ -313,7 +313,7 @@ class Classwise(Notion):
 
     Parameters
     ----------
-    average : {"power", "mean", "max"}
+    average : {"power", "mean", "max"}, default "power"
         How class errors e_k become one number. ``"power"`` (default): ``(mean_k e_kᵖ)^(1/p)``, the
         maximum over classes for p = inf; ``"mean"``: the plain mean of the class errors (with p = inf the
         survey's mean class-wise MCE); ``"max"``: the worst class.

@@ -88,23 +88,25 @@ class Config:
     mode : {"corrected", "as-published"}, default "corrected"
         Means of the mixtures uniform on [0, 1] as in the paper's text, or on [-1, 1] as in its code. Which curves a
         mode reads is in :mod:`calibrant.benchmark.curves`.
-    seed : int
+    seed : int, default 0
         Root of all seeds.
-    classes, dimensions : tuple of int
+    classes, dimensions : tuple of int, default (2, 5, 7)
         Numbers C of classes and D of dimensions.
-    mixtures, trainings : int
-        Mixtures for each pair of C and D; training draws for each mixture.
-    models : tuple of str
-        Names of the models: "logistic", "bayes", "svc" and "forest".
-    train_size : int
+    mixtures : int, default 5
+        Number of mixtures for each pair of C and D.
+    trainings : int, default 3
+        Number of training draws for each mixture.
+    models : tuple of str, default ("logistic", "bayes", "svc", "forest")
+        Names of the models.
+    train_size : int, default 300
         Points a model is trained on.
-    pool : int
+    pool : int, default 2_000_000
         Hold-out rows behind the truths.
-    rows : int
+    rows : int, default 1_000_000
         The first rows of the pool, out of which evaluation sets are cut.
-    sizes : tuple of int
-        Rows of an evaluation set.
-    sets : int
+    sizes : tuple of int, optional
+        Numbers of rows of an evaluation set; default 20 steps of a logarithmic grid from 30 to 5000.
+    sets : int, default 200
         Evaluation sets a size; they share no row.
 
     See Also

@@ -42,17 +42,17 @@ class SharedParameters:
     random_state : int, Generator or None, default 0
         Seed or generator of the random draws: the same seed gives the same result.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns of ``y_prob``. Default: the column names of a data frame if they are
+        The labels, in the order of the columns of probabilities. Default: the column names of a data frame if they are
         the labels, else the sorted unique labels; :func:`calibrant.as_predictions` has the details.
     pos_label : label, optional
-        The label that a 1-D ``y_prob`` is the probability of. Default: 1 for labels in {0, 1}, {-1, 1} or bool.
+        The label that 1-D probabilities are of. Default: 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights, not all 0. Whole numbers stand for repeated rows, other weights are relative.
     sum_tolerance : float, optional
-        Largest accepted ``|row sum - 1|`` of a 2-D ``y_prob``. Default: 1e-5 for float64, 1e-4 for float32, 1e-2 for
+        Largest accepted ``|row sum - 1|`` of 2-D probabilities. Default: 1e-5 for float64, 1e-4 for float32, 1e-2 for
         float16.
     from_logits : bool, default False
-        Whether ``y_prob`` contains logits: the log odds of ``pos_label`` (1-D), or rows of a softmax (2-D).
+        Whether logits are passed in place of probabilities: log odds of ``pos_label`` (1-D), or of a softmax (2-D).
     groups : array-like of shape (n,), or name of a column, optional
         The group of each row, such as a prompt, a patient or an event. Rows of one group may depend on each other,
         groups are independent. Default: all rows are independent.

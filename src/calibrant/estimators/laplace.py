@@ -94,9 +94,11 @@ class Prior:
     ----------
     components : sequence of (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope)
         Amplitudes τ > 0; decays, of which small ones are rough maps; weights > 0, which are scaled to sum to 1.
-    intercept, slope : float
-        Prior sd of θ_0 and of θ_z in units of τ, > 0, of components that do not say their own.
-    ends : float
+    intercept : float, default 0.25
+        Prior sd of θ_0 in units of τ, > 0, of components that do not say their own.
+    slope : float, default 0.5
+        Prior sd of θ_z in units of τ, > 0, of components that do not say their own.
+    ends : float, default 4
         Prior sd of what is added to the logit at the two end scores and at others that stand apart, whatever τ, > 0.
 
     See Also

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess
+from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess, subgroup_calibration
 from ..comparison.subgroups.cells import SubgroupCells
 from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_random_state
+from ..data.docs import document
 from ..data.problem import Problem
 from ..data.result import Printable, with_library
 from ..data.types import FloatArray, RandomState
@@ -112,8 +113,6 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         ----------
         estimator : "auto" or one that reads sums, default "auto"
             Exact where its sums were kept (see :class:`Accumulator`), else of rows moved within a cell.
-        test, level, adjust, min_size, n_resamples, random_state
-            See :func:`calibrant.subgroup_calibration`.
 
         Raises
         ------
@@ -137,6 +136,8 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         return with_library(
             self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng)
         )
+
+    document(subgroups, subgroup_calibration)
 
 
 #: Sums by a name of some subgroups with weight side by side; None where they were not kept.

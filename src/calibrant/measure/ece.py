@@ -120,6 +120,8 @@ def expected_calibration_error(
     norm : float ≥ 1, default 1
         ``2``: the root mean squared error (RMSCE). ``float("inf")``: the maximum (MCE), ``max_j |mean outcome - mean
         score|``, empty bins left out; a single sample in a bin can decide it, so its bias is large.
+    notion : {"auto", "class-specific", "classwise", "confidence", "top-label"} or Notion, default "auto"
+        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
 
     Returns
     -------

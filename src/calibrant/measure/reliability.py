@@ -77,8 +77,8 @@ def reliability_curve(
     notion : str or Notion, default "auto"
         The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
         ``"top-label"``: one curve per class.
-    estimator : {"auto", "adaptive", "residual", "density", "binned", "isotonic"}, other name or estimator
-        ``"auto"``, the default: ``EmpiricalBayes()``, the posterior mean. The others: ``AdaptiveKernel()``,
+    estimator : {"adaptive", "residual", "density", "binned", "isotonic"}, other name or estimator, default "auto"
+        ``"auto"``: ``EmpiricalBayes()``, the posterior mean. The others: ``AdaptiveKernel()``,
         ``ResidualKernel(space="score")``, ``Density()``, ``Binned()``, ``Isotonic()`` (also ``"corp"``: one value for
         each distinct score), or one with parameters of your own.
     level : float in (0, 1), optional

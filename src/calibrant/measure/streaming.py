@@ -47,8 +47,8 @@ class Accumulator(SumsOfRows, Printable):
     labels : sequence of K labels, optional
         The labels, in the order of the columns of ``y_prob``. A piece may lack some labels, so pass them unless they
         are 0/1, the integers 0 … K-1, or a frame's column names.
-    binned : Binned, default ``Binned(15)``
-        Bins to keep, of fixed edges.
+    binned : Binned, optional
+        Bins to keep, of fixed edges; by default ``Binned(15)``.
     estimators : sequence of estimators that read sums, default ()
         Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
         ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need not be listed.
@@ -242,7 +242,13 @@ class Accumulator(SumsOfRows, Printable):
         return list(dict.fromkeys([n for n in named if n is not None] + ([FINE] if fine else [])))
 
     def __add__(self, other: Accumulator) -> Accumulator:
-        """Merge two accumulators into a new one; ``sum([…])`` merges many. Cost: the size of the sums."""
+        """Merge two accumulators into a new one; ``sum([…])`` merges many. Cost: the size of the sums.
+
+        Parameters
+        ----------
+        other : Accumulator
+            Sums of other rows.
+        """
         if not isinstance(other, Accumulator):
             return NotImplemented
         both = (self, other)

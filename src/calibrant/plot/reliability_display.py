@@ -131,7 +131,7 @@ class ReliabilityDisplay(Display):
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
             ``"top-label"`` draw one panel per class, at most nine, largest error first.
-        estimator : "auto", str or Estimator
+        estimator : "auto", str or Estimator, default "auto"
             Estimator of the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
             it is ``"binned"`` or an estimator.
         curve : {"auto", "adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "auto"
@@ -141,7 +141,7 @@ class ReliabilityDisplay(Display):
             Meaning of band and bars: where the truth is, score by score; where curve and bins of a calibrated model
             would be (around the diagonal); where the truth is, simultaneously for all scores. ``"clopper-pearson"``: as
             the first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
-        bins : "auto", int, Binned or None
+        bins : "auto", int, Binned or None, default "auto"
             Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
             ``"auto"``: ten bins of equal width over the domain, on paper of equal mass (fewer below 100 samples), or
             those of ``curve``.
@@ -154,6 +154,9 @@ class ReliabilityDisplay(Display):
             Name of the model.
         ax : Axes or array of Axes, optional
             Axes to draw on; axes with a diagram get one more model. Default: a new figure.
+        random_state : int, Generator or None, default 0
+            Seed or generator of the draws. The number and its interval are those of ``calibrant.estimate`` with the
+            same ``random_state``.
 
         Returns
         -------

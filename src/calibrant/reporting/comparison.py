@@ -407,7 +407,13 @@ class CalibratorComparison(Table):
         return columns
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write the page to.
+        """
         return write_page(_page_of(self), path)
 
 

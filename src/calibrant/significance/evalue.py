@@ -77,7 +77,7 @@ def evalue_test(
         Number of random splits over which E is averaged (split).
     fraction : float within (0, 1), default 0.5
         Fraction of the rows to which the isotonic map is fitted (split).
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default 0
         Seed of the order and of the splits.
     groups : array-like of shape (n,), optional
         Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
 from ..data.checks import check_choice, check_int, check_number, check_positive
+from ..data.docs import document
 from ..estimators import DirichletKernel
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import LEAST
@@ -41,26 +42,49 @@ def dirichlet_kernel_error(
     Parameters
     ----------
     logits : Tensor of shape (N, K)
+        Logits of a batch.
     target : Tensor of shape (N,)
-        Class indices.
-    bandwidth, orientation, debias, residual
-        As :class:`calibrant.estimators.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+        Indices of the observed classes.
+    bandwidth : float or "auto", default "auto"
+        The bandwidth h > 0 of the kernels. ``"auto"`` is made for measuring: for a batch it is so wide that a penalty
+        hardly acts; choose 0.001 or so on validation rows.
     norm : float, default 1
-        p ≥ 1, finite. The p-th power is returned: a root has no gradient at 0.
+        The power p ≥ 1 of the error, finite. The p-th power is returned: a root has no gradient at 0.
+    orientation : {"data", "query"}, default "data"
+        Around which of two vectors a kernel is centred; see :class:`calibrant.estimators.DirichletKernel`.
+    debias : None, "ratio", "square" or "cross", default None
+        Which bias is subtracted; see :class:`calibrant.estimators.DirichletKernel`. None: the published estimator.
+    residual : bool, default False
+        Whether residuals are smoothed in place of outcomes.
     notion : {"canonical", "classwise", "confidence"}, default "canonical"
         Whole vectors; each class against the rest, mean over classes (the literature's marginal error is the sum); or
         the largest probability, and whether it was right (its top-label error). The last two have Beta kernels.
+    ignore_index : int, default -100
+        Rows with this target are ignored.
 
     Returns
     -------
     Tensor
         Scalar, in float32 at least, under autocast too. 0 for a single sample. Debiased ones are signed.
 
+    See Also
+    --------
+    calibrant.estimators.DirichletKernel : The estimator.
+    calibrant.torch.DirichletKernelLoss : The same as a module.
+
     Notes
     -----
     Cost O(N² K) (``"confidence"``: O(N²)), memory O(N K) and a few tiles of 2¹⁹ weights: tiles are computed again in
     the backward pass. Samples without an unbiased square (a single neighbour outweighs all others) are left out, as in
     the core.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import dirichlet_kernel_error
+    >>> z, y = torch.tensor([[2.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1])
+    >>> bool(dirichlet_kernel_error(z, y, 0.1) > 0)
+    True
     """
     p = check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
     kernel = DirichletKernel(bandwidth, orientation, debias, residual)
@@ -139,13 +163,8 @@ def brier_sharpness(
 
     Parameters
     ----------
-    logits : Tensor of shape (N, K)
-    target : Tensor of shape (N,)
-        Class indices.
     gamma : float, default 0.1
-        γ ≥ 0; from 1 on it stands for no λ.
-    bandwidth, orientation
-        As :class:`calibrant.estimators.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+        The factor γ ≥ 0; from 1 on it stands for no λ.
     debias : {None, "square", "cross"}, default "square"
         How ``‖E[y | f]‖²`` is found from Ê of the other rows: ``Ê²``, which counts noise as sharpness; its unbiased
         square ``(Ê² - Σw²y) / (1 - Σw²)`` (the denominator as it should be, not as eq. 7 prints it); or
@@ -155,6 +174,10 @@ def brier_sharpness(
     -------
     Tensor
         Scalar, in float32 at least; 0 for no row and the Brier score for one. In [0, 2 + γ] with ``debias=None``.
+
+    See Also
+    --------
+    calibrant.torch.BrierSharpnessLoss : The same as a module.
 
     Notes
     -----
@@ -193,6 +216,22 @@ def mmce(
     c is the largest probability, r whether it was right, ν the bandwidth. The value of
     ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` on the notion ``"confidence"``. Where the square is
     below 1e-12 the root has slope 0; ``squared=True`` returns the square. Cost O(N²), memory O(N) and a tile.
+
+    Parameters
+    ----------
+    bandwidth : float, default 0.4
+        The bandwidth ν > 0 of the kernel.
+    squared : bool, default False
+        Whether the square is returned, which has a gradient everywhere.
+
+    Returns
+    -------
+    Tensor
+        Scalar.
+
+    See Also
+    --------
+    calibrant.torch.MMCELoss : The same as a module.
 
     References
     ----------
@@ -234,6 +273,20 @@ def focal_loss(
 
     ``gamma="fl-53"``: γ = 5 where p < 0.2, else 3, sample by sample (Mukhoti et al., 2020, *Calibrating deep neural
     networks using focal loss*); a number ≥ 0 for every sample (Lin et al., 2017). 0 is cross-entropy.
+
+    Parameters
+    ----------
+    gamma : float ≥ 0 or "fl-53", default "fl-53"
+        The exponent γ; 0 is cross-entropy. ``"fl-53"``: 5 where p < 0.2, else 3, sample by sample.
+
+    Returns
+    -------
+    Tensor
+        Scalar; (N,) with ``reduction="none"``.
+
+    See Also
+    --------
+    calibrant.torch.FocalLoss : The same as a module.
     """
     check_choice("reduction", reduction, REDUCTIONS)
     if gamma != "fl-53":
@@ -267,6 +320,24 @@ def soft_binned_ece(
     with ``S_b = Σ_i u_ib`` and the shared means A of the outcome and C of the confidence; ξ are the centres of
     ``n_bins`` equal bins. T → 0 is the binned ECE. Where the sum is below 1e-12 the root has slope 0.
 
+    Parameters
+    ----------
+    n_bins : int, default 15
+        Number of bins.
+    temperature : float, default 0.01
+        How soft bins are: T > 0.
+    norm : float, default 2
+        The power p ≥ 1 of the error.
+
+    Returns
+    -------
+    Tensor
+        Scalar in [0, 1].
+
+    See Also
+    --------
+    calibrant.torch.SoftBinnedECELoss : The same as a module.
+
     References
     ----------
     Karandikar et al. (2021), *Soft calibration objectives for neural networks*.
@@ -289,7 +360,22 @@ def soft_binned_ece(
 
 
 def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
-    """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2]."""
+    """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2].
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the rows are put together: by their mean, by their sum, or not.
+
+    Returns
+    -------
+    Tensor
+        Scalar; (N,) with ``reduction="none"``.
+
+    See Also
+    --------
+    calibrant.torch.BrierLoss : The same as a module.
+    """
     check_choice("reduction", reduction, REDUCTIONS)
     logits, target, valid = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
@@ -302,6 +388,15 @@ def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
 
     c is the largest probability, r whether it was right (which has no slope): calibration in the large of the
     confidences. 0 with a slope of 0 where they agree to the last digit. Cost O(N K).
+
+    Returns
+    -------
+    Tensor
+        Scalar in [0, 1].
+
+    See Also
+    --------
+    calibrant.torch.DCALoss : The same as a module.
 
     References
     ----------
@@ -320,6 +415,15 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     """Minus the entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: the penalty of certainty.
 
     The target only says which rows are ignored. Cost O(N K).
+
+    Returns
+    -------
+    Tensor
+        Scalar; (N,) with ``reduction="none"``.
+
+    See Also
+    --------
+    calibrant.torch.ConfidencePenaltyLoss : The same as a module.
 
     References
     ----------
@@ -382,3 +486,7 @@ def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tens
         row = int(wrong.nonzero()[0])
         raise ValueError(f"{allowed} or be ignore_index={ignore_index}; got {int(target[row])} at row {row}")
     return (logits, target, None) if bool(valid.all()) else (logits[valid], target[valid], valid)
+
+
+for _loss in (brier_loss, brier_sharpness, confidence_penalty, dca, focal_loss, mmce, soft_binned_ece):
+    document(_loss, dirichlet_kernel_error, brier_loss)

@@ -8,14 +8,24 @@ from typing import ClassVar, cast
 
 from torch import Tensor, nn
 
+from ..data.docs import document
 from . import functional
 
 
 @dataclass(eq=False, repr=False)
 class _Loss(nn.Module):
-    """A function of logits and targets with its parameters, which are the fields of a subclass."""
+    """A function of logits and targets with its parameters, which are the fields of a subclass.
+
+    Parameters
+    ----------
+    weight : float, default 1.0
+        Factor of the value, which is added to the cross-entropy.
+    """
 
     _function: ClassVar[Callable[..., Tensor]]
+
+    def __init_subclass__(cls) -> None:
+        document(cls, cls._function, _Loss)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -23,7 +33,15 @@ class _Loss(nn.Module):
         self._options = [f.name for f in fields(self) if f.name != "weight"]
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar; (N,) with ``reduction="none"``."""
+        """Scalar; (N,) with ``reduction="none"``.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (N, K)
+            Logits of a batch.
+        target : Tensor of shape (N,)
+            Indices of the observed classes.
+        """
         value = type(self)._function(logits, target, **{name: getattr(self, name) for name in self._options})
         return cast(Tensor, getattr(self, "weight", 1.0) * value)
 
@@ -38,11 +56,13 @@ class DirichletKernelLoss(_Loss):
 
     Parameters
     ----------
-    bandwidth, norm, orientation, debias, residual, notion
-        See :func:`.functional.dirichlet_kernel_error`; the defaults are the published estimator. ``"auto"`` is made for
-        measuring: for a batch it is so wide that the penalty hardly acts. Choose 0.001 or so on validation rows.
     weight : float, default 1.0
-        λ; Popordanoska et al. (2022) take 0.001 to 0.2.
+        The factor λ; Popordanoska et al. (2022) take 0.001 to 0.2.
+
+    See Also
+    --------
+    calibrant.estimators.DirichletKernel : The estimator.
+    calibrant.torch.BrierSharpnessLoss : The Brier score with its calibration part emphasised.
 
     Examples
     --------
@@ -70,7 +90,21 @@ class DirichletKernelLoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class MMCELoss(_Loss):
-    """``weight`` times :func:`.functional.mmce`."""
+    """The maximum mean calibration error (:func:`.functional.mmce`) times ``weight``.
+
+    See Also
+    --------
+    calibrant.estimators.KernelCalibrationError : The estimator.
+    calibrant.torch.SoftBinnedECELoss : Bins in place of kernels.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import MMCELoss
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(MMCELoss()(z, y).item(), 3)
+    0.381
+    """
 
     _function = staticmethod(functional.mmce)
     bandwidth: float = 0.4
@@ -82,7 +116,20 @@ class MMCELoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class FocalLoss(_Loss):
-    """:func:`.functional.focal_loss`; by default with the schedule FL-53."""
+    """The focal loss (:func:`.functional.focal_loss`), by default with the schedule FL-53.
+
+    See Also
+    --------
+    calibrant.torch.ConfidencePenaltyLoss : Another loss against overconfidence.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import FocalLoss
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> bool(FocalLoss(0)(z, y) == torch.nn.CrossEntropyLoss()(z, y)), round(FocalLoss()(z, y).item(), 3)
+    (True, 0.564)
+    """
 
     _function = staticmethod(functional.focal_loss)
     gamma: float | str = "fl-53"
@@ -93,7 +140,21 @@ class FocalLoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class SoftBinnedECELoss(_Loss):
-    """``weight`` times :func:`.functional.soft_binned_ece`."""
+    """The soft-binned ECE (:func:`.functional.soft_binned_ece`) times ``weight``.
+
+    See Also
+    --------
+    calibrant.Binned : The estimator with hard bins.
+    calibrant.torch.MMCELoss : Kernels in place of bins.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import SoftBinnedECELoss
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(SoftBinnedECELoss()(z, y).item(), 3)
+    0.381
+    """
 
     _function = staticmethod(functional.soft_binned_ece)
     n_bins: int = 15
@@ -106,7 +167,20 @@ class SoftBinnedECELoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class BrierLoss(_Loss):
-    """:func:`.functional.brier_loss`."""
+    """The Brier score (:func:`.functional.brier_loss`).
+
+    See Also
+    --------
+    calibrant.brier_score : The score of arrays.
+    calibrant.torch.BrierSharpnessLoss : With its calibration part emphasised.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import BrierLoss
+    >>> BrierLoss()(torch.zeros(2, 2), torch.tensor([0, 1])).item()
+    0.5
+    """
 
     _function = staticmethod(functional.brier_loss)
     reduction: str = "mean"
@@ -117,6 +191,11 @@ class BrierLoss(_Loss):
 @dataclass(eq=False, repr=False)
 class BrierSharpnessLoss(_Loss):
     """:func:`.functional.brier_sharpness`, equation 6 of Popordanoska et al. (2022).
+
+    See Also
+    --------
+    calibrant.torch.BrierLoss : The Brier score only.
+    calibrant.torch.DirichletKernelLoss : The calibration error only.
 
     Examples
     --------
@@ -137,7 +216,22 @@ class BrierSharpnessLoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class DCALoss(_Loss):
-    """``weight`` times :func:`.functional.dca`, to be added to cross-entropy (Liang et al., 2020: 1 to 25)."""
+    """The difference between confidence and accuracy (:func:`.functional.dca`) times ``weight``.
+
+    It is added to cross-entropy (Liang et al., 2020: 1 to 25 times).
+
+    See Also
+    --------
+    calibrant.torch.ConfidencePenaltyLoss : Another penalty of confidence.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import DCALoss
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(DCALoss()(z, y).item(), 3)
+    0.381
+    """
 
     _function = staticmethod(functional.dca)
     _: KW_ONLY
@@ -147,7 +241,26 @@ class DCALoss(_Loss):
 
 @dataclass(eq=False, repr=False)
 class ConfidencePenaltyLoss(_Loss):
-    """``weight`` times :func:`.functional.confidence_penalty`, to be added to cross-entropy (Pereyra et al.: 0.1)."""
+    """The confidence penalty (:func:`.functional.confidence_penalty`) times ``weight``.
+
+    It is added to cross-entropy (Pereyra et al., 2017: 0.1 times).
+
+    Parameters
+    ----------
+    weight : float, default 0.1
+        Factor of the value, which is added to the cross-entropy.
+
+    See Also
+    --------
+    calibrant.torch.FocalLoss : Another loss against overconfidence.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import ConfidencePenaltyLoss
+    >>> round(ConfidencePenaltyLoss(weight=1.0)(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)
+    -0.6931
+    """
 
     _function = staticmethod(functional.confidence_penalty)
     reduction: str = "mean"

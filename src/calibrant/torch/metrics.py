@@ -37,10 +37,16 @@ class CalibrationError(Metric):
     num_classes : int, optional
         K; required except for ``"class-specific"``.
     norm : float, default 1
+        The power p ≥ 1 of the error, or inf for the maximum.
     from_logits : bool, default False
         ``update`` gets logits: rows of a softmax, or log odds in 1-D.
     **kwargs
-        Of :class:`torchmetrics.Metric`.
+        Options of :class:`torchmetrics.Metric`.
+
+    See Also
+    --------
+    calibrant.Accumulator : The same of arrays.
+    calibrant.calibration_error : The error of all rows at once.
 
     Notes
     -----
@@ -92,11 +98,25 @@ class CalibrationError(Metric):
         self.add_state("samples", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
-        """Sums stay float64: in less, large counts stop growing."""
+        """Sums stay float64: in less, large counts stop growing.
+
+        Parameters
+        ----------
+        dst_type : torch.dtype
+            Not used.
+        """
         return self
 
     def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,)."""
+        """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,).
+
+        Parameters
+        ----------
+        preds : Tensor of shape (N, K) or (N,)
+            Probabilities, or logits.
+        target : Tensor of shape (N,)
+            Indices of the observed classes.
+        """
         scores, outcomes, eps = self._problems(preds, target)
         for k in range(scores.shape[0]):
             self.sums[k] += self.named_sums.of(scores[k], outcomes[k], eps)
