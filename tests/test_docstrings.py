@@ -24,21 +24,25 @@ LEFT_OUT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_tex
 ]["checks"][1:]
 
 
-#: Public names of the module that needs torch, read without it.
-TORCH = re.findall(
-    r"as (\w+)$", (Path(cal.__file__).parent / "torch" / "__init__.pyi").read_text("utf-8"), re.MULTILINE
-)
+#: Public names of the modules that need torch, read without it.
+FOLDER = Path(cal.__file__).parent / "torch"
+TORCH = re.findall(r"^from .* as (\w+)$", (FOLDER / "__init__.pyi").read_text("utf-8"), re.MULTILINE)
+LOSSES = re.findall(r"^def ([a-z]\w+)\(\s*logits", (FOLDER / "functional.py").read_text("utf-8"), re.MULTILINE)
 #: Every place of every public name.
 WHERE = {f"calibrant.{name}" for name in cal.__all__ if name in NAMES} | {
     f"calibrant.{module}.{name}"
-    for module, names in [*((module, room(module).__all__) for module in MODULES), ("torch", TORCH)]
+    for module, names in [
+        *((module, room(module).__all__) for module in MODULES),
+        ("torch", TORCH),
+        ("torch.functional", LOSSES),
+    ]
     for name in names
 }
 
 
 def value_of(path):
     module, _, name = path.rpartition(".")
-    if module == "calibrant.torch":
+    if module.startswith("calibrant.torch"):
         pytest.importorskip("torch")
     return getattr(import_module(module), name)
 
@@ -197,6 +201,8 @@ def test_a_class_takes_descriptions_from_its_bases():
 
 
 def test_without_docstrings_everything_works():
-    code = "import calibrant as cal; print(cal.estimate.__doc__, cal.brier_score([0, 1], [0.0, 1.0]))"
-    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "None 0.0\n"
+    code = "import calibrant as cal; from calibrant import plot; rooms = [getattr(cal, n) for n in {0!r}]; "
+    code += "every = [getattr(room, n) for room in rooms for n in room.__all__]; "
+    code += "print(cal.estimate.__doc__, cal.brier_score([0, 1], [0.0, 1.0]))"
+    command = [sys.executable, "-OO", "-c", code.format(MODULES)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None 0.0\n"

@@ -187,6 +187,14 @@ def brier_sharpness(
     References
     ----------
     Popordanoska, Sayer & Blaschko (2022), eq. 6.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import brier_loss, brier_sharpness
+    >>> z, y = torch.tensor([[2.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1])
+    >>> bool(torch.isclose(brier_sharpness(z, y, 0.0), brier_loss(z, y)))
+    True
     """
     check_choice("debias", debias, (None, "square", "cross"))
     check_dirichlet(bandwidth, 2, orientation, debias, residual=False)
@@ -236,6 +244,14 @@ def mmce(
     References
     ----------
     Kumar, Sarawagi & Jain (2018), *Trainable calibration measures for neural networks from kernel mean embeddings*.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import mmce
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(mmce(z, y).item(), 3)
+    0.381
     """
     check_positive("bandwidth", bandwidth)
     logits, target, _ = _valid_rows(logits, target, ignore_index)
@@ -287,6 +303,14 @@ def focal_loss(
     See Also
     --------
     calibrant.torch.FocalLoss : The same as a module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import focal_loss
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> focal_loss(z, y, reduction="none").shape
+    torch.Size([2])
     """
     check_choice("reduction", reduction, REDUCTIONS)
     if gamma != "fl-53":
@@ -341,6 +365,14 @@ def soft_binned_ece(
     References
     ----------
     Karandikar et al. (2021), *Soft calibration objectives for neural networks*.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import soft_binned_ece
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(soft_binned_ece(z, y).item(), 3)
+    0.381
     """
     p = check_number("norm", norm, least=1)
     check_int("n_bins", n_bins, 1)
@@ -375,6 +407,13 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
     See Also
     --------
     calibrant.torch.BrierLoss : The same as a module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import brier_loss
+    >>> brier_loss(torch.zeros(2, 2), torch.tensor([0, 1])).item()
+    0.5
     """
     check_choice("reduction", reduction, REDUCTIONS)
     logits, target, valid = _valid_rows(logits, target, ignore_index)
@@ -402,6 +441,14 @@ def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
     ----------
     Liang, Zhang, Wang & Jacobs (2020), *Improved trainable calibration method for neural networks on medical imaging
     classification*: cross-entropy plus 1 to 25 times this.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import dca
+    >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(dca(z, y).item(), 3)
+    0.381
     """
     logits, target, _ = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
@@ -429,6 +476,13 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     ----------
     Pereyra, Tucker, Chorowski, Kaiser & Hinton (2017), *Regularizing neural networks by penalizing confident output
     distributions*: cross-entropy plus 0.1 (or more) times this.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch.functional import confidence_penalty
+    >>> round(confidence_penalty(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)
+    -0.6931
     """
     check_choice("reduction", reduction, REDUCTIONS)
     logits, target, valid = _valid_rows(logits, target, ignore_index)
