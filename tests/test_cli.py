@@ -1,8 +1,6 @@
 """The command: formats, options, exit codes, bad input, streams."""
 
-import bz2
 import json
-import lzma
 import re
 import subprocess
 import sys
@@ -43,34 +41,6 @@ def animals():
     names = np.array(["cat", "dog", "owl"])
     y = names[np.minimum((rng.random((3000, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 2)]
     return pl.DataFrame({"truth": y} | {f"p_{n}": q[:, i] for i, n in enumerate(names)})
-
-
-WRITERS = {
-    "a.csv": pl.DataFrame.write_csv,
-    "a.tsv": lambda f, path: f.write_csv(path, separator="\t"),
-    "a.parquet": pl.DataFrame.write_parquet,
-    "a.ndjson": pl.DataFrame.write_ndjson,
-    "a.jsonl": pl.DataFrame.write_ndjson,
-    "a.arrow": pl.DataFrame.write_ipc,
-    "stream.arrow": pl.DataFrame.write_ipc_stream,
-    "noname": pl.DataFrame.write_csv,
-    "noname-parquet": pl.DataFrame.write_parquet,
-    "noname-ndjson": pl.DataFrame.write_ndjson,
-}
-
-
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("mode", ["--load", "--stream"])
-def test_every_format_gives_the_library_number(capsys, tmp_path, binary, name, mode):
-    path = tmp_path / name
-    WRITERS[name](binary, path)
-    code, out, err = run(capsys, "report", path, "--label", "y", "--prob", "score", "--weight", "w", "--json", mode)
-    assert code == 0, err
-    data = json.loads(out)
-    want = cal.calibration_error(binary["y"], binary["score"], sample_weight=binary["w"])
-    assert data["headline"]["value"] == pytest.approx(want, rel=1e-9)
-    assert data["streamed"] == (mode == "--stream")
-    assert data["n_samples"] == 4000
 
 
 @pytest.mark.parametrize(
@@ -251,22 +221,6 @@ def test_bins_that_a_stream_lacks(capsys, tmp_path, binary):
     assert values[0] == pytest.approx(values[1], abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("a.json", '[{"y_true": 1, "y_prob": 0.5}]', "is a JSON array: write NDJSON"),
-        ("a.ndjson", '{"y_true": {"a": 1}, "y_prob": 0.5}', "column 'y_true' holds Struct"),
-        ("a.ndjson", '{"y_true": [1], "y_prob": 0.5}', "labels are int, bool or text"),
-    ],
-)
-def test_json_that_is_no_table_of_labels(capsys, tmp_path, name, text, words):
-    (tmp_path / name).write_text(text)
-    code, _, err = run(capsys, "report", tmp_path / name)
-    assert code == 2
-    assert words in err
-    assert err.count("\n") == 1
-
-
 @pytest.mark.parametrize("mode", ["--load", "--stream"])
 @pytest.mark.parametrize(
     ("columns", "extra"),
@@ -283,17 +237,6 @@ def test_names_are_followed_as_by_the_library(capsys, tmp_path, animals, columns
     assert code == 0, err
     want = cal.calibration_error(animals["truth"], animals.select("p_cat", "p_dog", "p_owl"))
     assert json.loads(out)["headline"]["value"] == pytest.approx(want, rel=1e-9)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson", "arrow"])
-def test_a_name_is_no_pattern(capsys, tmp_path, binary, suffix):
-    folder = tmp_path / "y=7"
-    folder.mkdir()
-    for name, rows in (("a[1]", 3000), ("a1", 50)):
-        WRITERS[f"a.{suffix}"](binary.head(rows), folder / f"{name}.{suffix}")
-    code, out, err = run(capsys, "report", folder / f"a[1].{suffix}", "--label", "y", "--prob", "score", "--json")
-    assert code == 0, err
-    assert json.loads(out)["n_samples"] == 3000
 
 
 @pytest.mark.parametrize(
@@ -471,30 +414,6 @@ def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch)
     common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "p", "--json")
     assert json.loads(run(capsys, *common)[1])["streamed"]
     assert not json.loads(run(capsys, *common, "--groups", "patient")[1])["streamed"]
-
-
-@pytest.mark.parametrize(
-    ("pack", "text"),
-    [
-        (bz2.compress, "is compressed with bzip2: convert it first (bunzip2 -k {file})"),
-        (lzma.compress, "is compressed with xz: convert it first (unxz -k {file})"),
-        (
-            lambda rows: rows.decode().encode("utf-16"),
-            "is encoded as UTF-16: convert it first (iconv -f UTF-16 -t UTF-8",
-        ),
-        (lambda rows: b"\xd0\xcf\x11\xe0" + rows, "is an Excel workbook: convert it first (save the sheet as CSV)"),
-        (lambda rows: b"PK\x03\x04" + rows, "is an Excel workbook or a zip archive: convert it first (save the sheet"),
-    ],
-    ids=["bz2", "xz", "utf-16", "xls", "xlsx"],
-)
-@pytest.mark.parametrize("name", ["rows.csv", "rows", "rows.xlsx"])
-@pytest.mark.parametrize("how", [(), ("--engine", "polars"), ("--by", "site"), ("--by", "site", "--stream")], ids=str)
-def test_files_of_other_kinds_say_how_to_convert_them(capsys, tmp_path, pack, text, name, how):
-    file = tmp_path / name
-    file.write_bytes(pack(b"y_true,y_prob,site\n1,0.5,a\n"))
-    code, _, err = run(capsys, "report", file, *how)
-    assert code == 2
-    assert f"{file} {text.format(file=file)}" in err
 
 
 def test_help_lists_every_name(capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Expected cost and the calibration error where decisions are made, against hand-made numbers and slower ways."""
+"""Expected cost, against hand-made numbers and slower ways."""
 
 import json
 
@@ -14,15 +14,10 @@ import calibrant as cal
 from calibrant.calibrators import BetaCalibration, IsotonicCalibrator, PlattScaling, TemperatureScaling
 from calibrant.datasets import make_scores, true_map
 from calibrant.decisions import decide
-from calibrant.decisions.decision_error import _Density
-from calibrant.scores import CostWeighted, mean_score
 
 from .grouped import clustered
 
 COSTS = [[0, 1, 0.3], [5, 0, 0.3]]
-
-
-# Expected cost ----------------------------------------------------------------------------------------------------
 
 
 def test_four_rows_by_hand():

@@ -1,6 +1,5 @@
 """`calibrant report` by engines, on patterns, folders and queries; `--sums`, and `calibrant merge`."""
 
-import gzip
 import importlib.util
 import json
 import os
@@ -15,7 +14,7 @@ import polars as pl
 import pytest
 
 import calibrant as cal
-from calibrant.cli.engines import ENGINES, Files
+from calibrant.cli.engines import ENGINES
 
 from .test_cli import run
 
@@ -138,61 +137,6 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert "(low) of south is above 0.05" in err
         assert "north" not in err
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
-
-
-@pytest.fixture
-def one(table, tmp_path):
-    table.with_columns(game=pl.int_range(pl.len()) // 5).write_csv(tmp_path / "one.csv")
-    return ("report", tmp_path / "one.csv", "--label", "y", "--prob", "p", "--by", "region")
-
-
-@pytest.mark.parametrize("groups", [(), ("--groups", "game")], ids=str)
-def test_subgroups_of_rows_are_those_of_the_other_command(capsys, one, tmp_path, groups):
-    """Rows of a file, in groups or not: one answer, a page with a title, and sums that are those of all rows."""
-    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
-    got = found(capsys, *one, *groups, "--html", page, "--sums", sums, "--title", "By region")
-    want = found(capsys, "subgroups", *one[1:], *groups)
-    assert got.pop("title") == "By region"
-    assert want.pop("title") == "Calibration of one.csv by region"
-    assert got == want
-    assert "<title>By region</title>" in page.read_text(encoding="utf-8")
-    whole = tmp_path / "whole.sums"
-    assert run(capsys, *one[:-2], *groups, "--sums", whole)[0] == 0
-    assert sums.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.parametrize("how", [("--stream",), ("--engine", "polars")], ids=str)
-def test_subgroups_in_one_pass(capsys, one, tmp_path, how):
-    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
-    got = found(capsys, *one, *how, "--html", page, "--sums", sums)
-    want = found(capsys, *one)
-    assert got["title"] == want["title"] == "Calibration of one.csv by region"
-    for part, other in zip(got["columns"][0]["subgroups"], want["columns"][0]["subgroups"], strict=True):
-        assert (part["name"], part["n_samples"]) == (other["name"], other["n_samples"])
-        assert part["error"] == pytest.approx(other["error"], rel=1e-9)
-    assert "<svg" in page.read_text(encoding="utf-8")
-    merged = found(capsys, "merge", sums)
-    whole = found(capsys, *one[:-2])
-    assert merged["n_samples"] == 6000
-    assert merged["headline"]["value"] == pytest.approx(whole["headline"]["value"], rel=1e-9)
-
-
-def test_subgroups_of_standard_input(capsys, one, monkeypatch):
-    class Typed:
-        closed = False
-        buffer = one[1].open("rb")
-
-    monkeypatch.setattr(sys, "stdin", Typed)
-    got = found(capsys, "report", "-", *one[2:])
-    assert got["columns"] == found(capsys, *one)["columns"]
-
-
-def test_files_that_name_no_format(capsys, one, tmp_path):
-    """What is inside tells, with an engine as without: here CSV, compressed."""
-    packed = tmp_path / "one.csv.gz"
-    packed.write_bytes(gzip.compress(one[1].read_bytes()))
-    got = found(capsys, "report", packed, *one[2:], "--engine", "polars")
-    assert got["columns"] == found(capsys, *one, "--engine", "polars")["columns"]
 
 
 @pytest.mark.slow
@@ -554,36 +498,3 @@ def test_a_real_ctrl_c_while_rows_are_read(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) != 0
     assert list(tmp_path.iterdir()) == []
-
-
-# --- which files
-
-
-def test_files_of_a_name(tmp_path):
-    (tmp_path / "day=1" / "deep").mkdir(parents=True)
-    for name in ("a.csv", "b.csv", "notes.md", "day=1/c.csv", "day=1/deep/d.csv", "day=1/_tmp.csv", "[x].csv"):
-        (tmp_path / name).touch()
-
-    def names(path, kind=None):
-        found = Files.of(str(path), kind)
-        assert found.kind == (kind or "csv")
-        return [os.path.relpath(p, tmp_path) for p in found.paths], os.path.relpath(found.root, tmp_path)
-
-    assert names(tmp_path) == (["[x].csv", "a.csv", "b.csv", "day=1/c.csv", "day=1/deep/d.csv"], ".")
-    assert names(tmp_path / "*.csv") == (["[x].csv", "a.csv", "b.csv"], ".")
-    assert names(tmp_path / "[ab].csv") == (["a.csv", "b.csv"], ".")
-    assert names(tmp_path / "[x].csv") == (["[x].csv"], ".")  # a file of this name
-    assert names(tmp_path / "day=1") == (["day=1/c.csv", "day=1/deep/d.csv"], ".")
-    assert names(tmp_path / "day=1" / "c.csv") == (["day=1/c.csv"], ".")
-    assert names(tmp_path / "**" / "*.csv")[0] == [
-        "[x].csv",
-        "a.csv",
-        "b.csv",
-        "day=1/_tmp.csv",
-        "day=1/c.csv",
-        "day=1/deep/d.csv",
-    ]
-    assert names(tmp_path / "notes.md", "csv") == (["notes.md"], ".")
-    assert names(tmp_path / "notes.md") == (["notes.md"], ".")  # what is inside tells
-    with pytest.raises(ValueError, match="matches no file of csv, parquet"):
-        Files.of(str(tmp_path / "*.md"), None)

@@ -1,6 +1,8 @@
-"""The command `calibrant subgroups`."""
+"""The command `calibrant subgroups`, and `calibrant report --by`."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -139,3 +141,56 @@ def test_rows_in_groups(table, path, capsys):
     code, _, err = run(capsys, "subgroups", path, "--by", "age", "--groups", "age")
     assert code == 2
     assert "--by age: this column is already used for labels, weights or --groups" in err
+
+
+# --- calibrant report --by
+
+
+@pytest.fixture
+def one(table, tmp_path):
+    table.with_columns(game=pl.int_range(pl.len()) // 5).write_csv(tmp_path / "one.csv")
+    return ("report", tmp_path / "one.csv", "--by", "p_region")
+
+
+def found(capsys, *args):
+    code, out, err = run(capsys, *args, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("groups", [(), ("--groups", "game")], ids=str)
+def test_subgroups_of_rows_are_those_of_the_other_command(capsys, one, tmp_path, groups):
+    """Rows of a file, in groups or not: one answer, a page with a title, and sums that are those of all rows."""
+    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
+    got = found(capsys, *one, *groups, "--html", page, "--sums", sums, "--title", "By region")
+    want = found(capsys, "subgroups", *one[1:], *groups)
+    assert got.pop("title") == "By region"
+    assert want.pop("title") == "Calibration of one.csv by p_region"
+    assert got == want
+    assert "<title>By region</title>" in page.read_text(encoding="utf-8")
+    whole = tmp_path / "whole.sums"
+    assert run(capsys, *one[:-2], *groups, "--sums", whole)[0] == 0
+    assert sums.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("how", [("--stream",), ("--engine", "polars")], ids=str)
+def test_subgroups_in_one_pass(capsys, one, tmp_path, how):
+    page, sums = tmp_path / "page.html", tmp_path / "all.sums"
+    got = found(capsys, *one, *how, "--html", page, "--sums", sums)
+    want = found(capsys, *one)
+    assert got["title"] == want["title"] == "Calibration of one.csv by p_region"
+    for part, other in zip(got["columns"][0]["subgroups"], want["columns"][0]["subgroups"], strict=True):
+        assert (part["name"], part["n_samples"]) == (other["name"], other["n_samples"])
+        assert part["error"] == pytest.approx(other["error"], rel=1e-9)
+    assert "<svg" in page.read_text(encoding="utf-8")
+    merged = found(capsys, "merge", sums)
+    whole = found(capsys, *one[:-2])
+    assert merged["n_samples"] == 900
+    assert merged["headline"]["value"] == pytest.approx(whole["headline"]["value"], rel=1e-9)
+
+
+def test_subgroups_of_standard_input(capsys, one, monkeypatch):
+    with one[1].open("rb") as file:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(closed=False, buffer=file))
+        got = found(capsys, "report", "-", *one[2:])
+    assert got["columns"] == found(capsys, *one)["columns"]

@@ -89,9 +89,6 @@ def test_a_table_of_edges_is_a_search(inner, score):
     assert j == bin_of(Edges(edges.values, exact=True), score, np.float64) or min(abs(edges.values - score)) < 1e-12
 
 
-scores_1d = hnp.arrays(np.float64, st.integers(1, 200), elements=units)
-
-
 @quick
 @given(st.data(), st.integers(1, 40), st.sampled_from(DTYPES))
 def test_quantile_bins_hold_equal_numbers(data, n_bins, dtype):
