@@ -230,7 +230,7 @@ def report_command(
     source: EngineSource,
     options: ReportOptions,
     notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, class-wise, confidence or top-label.")
+        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
     stream: Annotated[
         bool | None,
@@ -243,7 +243,7 @@ def report_command(
         str, typer.Option(help="With --engine, what to do with invalid rows: raise or drop.")
     ] = "raise",
     sum_tolerance: Annotated[
-        float | None, typer.Option(help="How far the probabilities of a row may sum from 1.")
+        float | None, typer.Option(help="Largest accepted distance of a row's sum of probabilities from 1.")
     ] = None,
 ) -> None:
     """Report on the predictions in a file, in the files of a pattern or folder, or from a query."""
