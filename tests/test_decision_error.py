@@ -219,3 +219,16 @@ def test_text_and_two_classes_only():
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["thresholds"] == [0.2, 0.4]
     with pytest.raises(ValueError, match="two classes; got 3"):
         cal.decisions.decision_calibration_error([0, 1, 2], np.eye(3), thresholds=(0, 1))
+
+
+def test_intervals_of_unequal_groups_cover():
+    """Twenty groups, one of which has half of the rows: as good as four equal ones."""
+    rng = np.random.default_rng(6)
+    group = np.repeat(np.arange(20), [190] + 19 * [10])
+    covered = 0
+    for _ in range(200):
+        s = 0.5 + 0.2 * rng.uniform(-1, 1, group.size)
+        y = (rng.random(20)[group] < s).astype(int)  # a group's outcomes hang together
+        found = cal.expected_cost(y, s, {"fp": 1, "fn": 1}, groups=group, calibrator=None)
+        covered += found.gap.interval.low <= 0 <= found.gap.interval.high
+    assert covered >= 200 * (0.95 - 3 * np.sqrt(0.05 * 0.95 / 200))

@@ -23,7 +23,7 @@ def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
 
 
 def rest_of(shares: FloatArray) -> FloatArray:
-    """What is left of 1 beside each share; hardly anything beside all."""
+    """The rest of 1 beside each share; hardly anything beside all."""
     return np.maximum(1 - shares, 1e-12)
 
 
