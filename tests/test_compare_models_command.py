@@ -8,7 +8,8 @@ import pytest
 
 import calibrant as cal
 
-from .test_cli import WRITERS, run
+from .test_cli import run
+from .test_file_formats import WRITERS
 
 FAST = ("--resamples", 50)
 

@@ -17,7 +17,8 @@ from calibrant.calibrators.select import NAMED
 from calibrant.cli import repair
 from calibrant.data.tables import FileTable
 
-from .test_cli import WRITERS, run, watched
+from .test_cli import run, watched
+from .test_file_formats import WRITERS
 
 NAMES = np.array(["cat", "dog", "owl"])
 

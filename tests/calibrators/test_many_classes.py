@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 from calibrant import calibrators as c
 
 from .table import several
-from .test_reference import log_loss
+from .test_optimum import log_loss
 
 
 def reference(z, y, penalty, gradient, shape, apply):
