@@ -48,7 +48,7 @@ class Sample:
     truth : float
         The exact L1 calibration error; NaN where it is unknown.
     description : str
-        What the data are.
+        Description of the data.
 
     See Also
     --------
@@ -352,7 +352,7 @@ def survey_restored(scores: Any) -> FloatArray:
     Parameters
     ----------
     scores : array-like of shape (n, 3)
-        What :func:`survey_distorted` returned.
+        Scores that :func:`survey_distorted` returned.
 
     Returns
     -------

@@ -122,7 +122,7 @@ class Notion(Documented, ABC):
 
     See Also
     --------
-    calibrant.notions.Target : What ``targets`` yields.
+    calibrant.notions.Target : A value that ``targets`` yields.
     calibrant.notions.ClassSpecific : A notion of one problem.
 
     Examples

@@ -185,8 +185,16 @@ def forget(out: str | os.PathLike[str], names: list[str]) -> None:
 
     Examples
     --------
-    >>> from calibrant.benchmark import forget
-    >>> forget("calibrant-benchmark-corrected", ["l10", "l30"])  # doctest: +SKIP
+    >>> import tempfile
+    >>> from calibrant import Binned
+    >>> from calibrant.benchmark import Config, forget, load, run
+    >>> few = {"classes": (2,), "dimensions": (2,), "models": ("bayes",), "mixtures": 1, "trainings": 1}
+    >>> tiny = Config(**few, pool=1000, rows=600, sizes=(30,), sets=20)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(out=folder, config=tiny, estimators={"a": Binned(5), "b": Binned(9)}, n_jobs=1, progress=False)
+    ...     forget(folder, ["a"])
+    ...     load(folder)["estimator"].unique().to_list()
+    ['b']
     """
     need_polars()
     Store.existing(out).forget(names)
@@ -238,7 +246,7 @@ def load(out: str | Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        What :func:`run` returns of a finished run, sorted in the same way.
+        The rows that :func:`run` returns, of the parts that are finished.
 
     Raises
     ------
@@ -252,8 +260,15 @@ def load(out: str | Path) -> pl.DataFrame:
 
     Examples
     --------
-    >>> from calibrant.benchmark import load
-    >>> results = load("calibrant-benchmark-corrected")  # doctest: +SKIP
+    >>> import tempfile
+    >>> from calibrant import Binned
+    >>> from calibrant.benchmark import Config, load, run
+    >>> few = {"classes": (2,), "dimensions": (2,), "models": ("bayes",), "mixtures": 1, "trainings": 1}
+    >>> tiny = Config(**few, pool=1000, rows=600, sizes=(30,), sets=20)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run(out=folder, config=tiny, estimators={"ece": Binned(10)}, n_jobs=1, progress=False)
+    ...     load(folder).equals(results)
+    True
     """
     need_polars()
     return Store(Path(out)).load(KEYS)
@@ -286,8 +301,15 @@ def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, 
 
     Examples
     --------
-    >>> from calibrant.benchmark import summary
-    >>> medians = summary("calibrant-benchmark-corrected")  # doctest: +SKIP
+    >>> import tempfile
+    >>> from calibrant import Binned
+    >>> from calibrant.benchmark import Config, run, summary
+    >>> few = {"classes": (2,), "dimensions": (2,), "models": ("bayes",), "mixtures": 1, "trainings": 1}
+    >>> tiny = Config(**few, pool=1000, rows=600, sizes=(30,), sets=20)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run(out=folder, config=tiny, estimators={"ece": Binned(10)}, n_jobs=1, progress=False)
+    >>> summary(results)["distributions"].to_list()
+    [1, 1]
     """
     need_polars()
     import polars as pl

@@ -232,7 +232,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         Returns
         -------
         ndarray of shape (n, K)
-            What :meth:`predict_proba` returns.
+            The probabilities that :meth:`predict_proba` returns.
         """
         return self.predict_proba(scores)
 

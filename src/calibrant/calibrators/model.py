@@ -114,7 +114,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array-like of shape (n, features)
-            What the classifier takes.
+            Features, as the classifier takes them.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional
@@ -242,7 +242,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array-like of shape (n, features)
-            What the classifier takes.
+            Features, as the classifier takes them.
         """
         check_is_fitted(self)
         members = [
@@ -257,7 +257,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array-like of shape (n, features)
-            What the classifier takes.
+            Features, as the classifier takes them.
         """
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])

@@ -47,7 +47,7 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
     Returns
     -------
     dict
-        What :func:`from_dict` reads.
+        Mapping that :func:`from_dict` reads.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def from_dict(data: Any) -> Calibrator:
     Parameters
     ----------
     data : mapping
-        What :func:`to_dict` returned, also after a round trip through JSON.
+        Mapping that :func:`to_dict` returned, also after a round trip through JSON.
 
     Returns
     -------

@@ -271,7 +271,7 @@ def select_calibrator(
     --------
     calibrant.AutoCalibrator : A calibrator that chooses when it is fitted.
     calibrant.compare_calibrators : All candidates side by side, with calibration errors.
-    calibrant.results.Selection : What is returned, field by field.
+    calibrant.results.Selection : The result, field by field.
 
     Notes
     -----

@@ -57,7 +57,7 @@ class SharedParameters:
         The group of each row, such as a prompt, a patient or an event. Rows of one group may depend on each other,
         groups are independent. Default: all rows are independent.
     group_average : {"micro", "macro"}, default "micro"
-        What has equal weight: rows (``"micro"``) or groups (``"macro"``, each weight divided by its group's sum).
+        ``"micro"``: rows have equal weight. ``"macro"``: groups have, each weight divided by the sum of its group.
     label, prob, weight : str, or list of str, optional
         Names of columns of a data frame that is passed first, in place of labels and probabilities: the column of the
         labels, that of the probabilities (a list has one column per class) and that of the weights.
@@ -65,7 +65,7 @@ class SharedParameters:
         Calibrators to choose from, from the simplest to the most flexible; by default those of
         :func:`calibrant.calibrators.default_candidates`.
     goal : {"log-loss", "brier", "calibration"}, default "log-loss"
-        What decides. The first two are proper scores: in the log-loss, probabilities of labels count as at least 1e-6;
+        The criterion. The first two are proper scores: in the log-loss, probabilities of labels count as at least 1e-6;
         the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the error of
         :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the confidence), among
         candidates that worsen neither proper score by more than its standard error; among errors within one standard

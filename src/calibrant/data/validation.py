@@ -102,7 +102,7 @@ def as_predictions(
 
     See Also
     --------
-    calibrant.Predictions : What is returned, field by field.
+    calibrant.Predictions : The result, field by field.
     calibrant.from_frame : Sums of the rows of a lazy frame, for data that do not fit in memory.
     calibrant.Accumulator : Sums of rows that arrive in pieces.
 

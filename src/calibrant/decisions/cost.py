@@ -294,7 +294,7 @@ def expected_cost(
     calibrant.decisions.decide : The decisions themselves.
     calibrant.optimal_threshold : The threshold for the costs of two errors.
     calibrant.decision_curve : The net benefit at every threshold.
-    calibrant.results.ExpectedCost : What is returned, field by field.
+    calibrant.results.ExpectedCost : The result, field by field.
 
     Notes
     -----

@@ -153,7 +153,7 @@ def risk_coverage(
     --------
     calibrant.plot.RiskCoverageDisplay : The picture of several models.
     calibrant.expected_cost : The cost of decisions, to abstain among them.
-    calibrant.results.RiskCoverage : What is returned, field by field.
+    calibrant.results.RiskCoverage : The result, field by field.
 
     Notes
     -----

@@ -51,7 +51,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     See Also
     --------
     calibrant.decisions.decide : Decisions for more than two classes or decisions.
-    calibrant.expected_cost : What the decisions cost on labelled data.
+    calibrant.expected_cost : The cost of the decisions on labelled data.
     calibrant.shift_prior : Probabilities under another base rate.
 
     Notes
@@ -152,7 +152,7 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
     See Also
     --------
     calibrant.optimal_threshold : The threshold for two classes and two decisions.
-    calibrant.expected_cost : What the decisions cost on labelled data.
+    calibrant.expected_cost : The cost of the decisions on labelled data.
 
     Examples
     --------

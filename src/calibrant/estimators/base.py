@@ -384,7 +384,7 @@ class CellEstimator(Estimator, ABC):
         Parameters
         ----------
         sums : BinMoments, GridMoments, Runs, or sums of your own
-            What :meth:`summarize` returned.
+            Sums that :meth:`summarize` returned.
         norm : float
             The power p ≥ 1 of the error, or inf for the maximum.
         """
@@ -395,7 +395,7 @@ class CellEstimator(Estimator, ABC):
         Parameters
         ----------
         sums : BinMoments, GridMoments, Runs, or sums of your own
-            What :meth:`summarize` returned.
+            Sums that :meth:`summarize` returned.
         """
         return FittedSums(self, sums)
 
@@ -524,7 +524,7 @@ class PosteriorEstimator(CellEstimator):
     See Also
     --------
     calibrant.estimators.EmpiricalBayes : One of them.
-    calibrant.estimators.ErrorDraws : What it draws.
+    calibrant.estimators.ErrorDraws : The draws.
 
     Examples
     --------

@@ -102,7 +102,7 @@ def from_frame(
 
     See Also
     --------
-    calibrant.Accumulator : What is returned; also sums of pieces that you read yourself.
+    calibrant.Accumulator : The result; also sums of pieces that you read yourself.
     calibrant.subgroup_calibration : Subgroups of rows in memory.
     calibrant.as_predictions : Rows of a data frame in memory.
 

@@ -148,7 +148,7 @@ def estimate(
     calibrant.calibration_error : The number only.
     calibrant.reliability_curve : The curve with its band.
     calibrant.report : Verdict, numbers, classes and curves at once.
-    calibrant.results.Estimate : What is returned, field by field.
+    calibrant.results.Estimate : The result, field by field.
 
     Notes
     -----

@@ -115,7 +115,7 @@ def reliability_curve(
     --------
     calibrant.ReliabilityDisplay : The picture of the curve.
     calibrant.estimate : The calibration error, with the curve behind it.
-    calibrant.results.ReliabilityCurve : What is returned, field by field.
+    calibrant.results.ReliabilityCurve : The result, field by field.
 
     Notes
     -----

@@ -334,7 +334,7 @@ class Accumulator(SumsOfRows, Printable):
         Parameters
         ----------
         data : bytes
-            What :meth:`to_bytes` returned.
+            Bytes that :meth:`to_bytes` returned.
 
         Raises
         ------

@@ -31,7 +31,7 @@ class Display(Documented):
         Parameters
         ----------
         result : object
-            What the display draws.
+            The result to draw.
         """
         kind: Any = cls  # each display declares its fields
         return cast(Self, kind(result))
@@ -43,7 +43,7 @@ class Display(Documented):
         Parameters
         ----------
         result : object
-            What the display draws.
+            The result to draw.
         **options
             Passed to :meth:`plot`.
         """

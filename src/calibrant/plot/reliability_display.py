@@ -94,7 +94,7 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         result : Estimate, ReliabilityCurve, Report or Accumulator
-            What the display draws.
+            The result to draw.
         """
         return cls(*diagrams_at_hand(result))
 

@@ -59,7 +59,7 @@ class SimplexDisplay(Documented):
     classes : tuple of labels
         The three labels.
     show : {"density", "frequency", "error"}
-        What is drawn.
+        The quantity that is drawn.
     axes_ : ndarray of Axes
     figure_ : Figure
 
@@ -122,7 +122,7 @@ class SimplexDisplay(Documented):
         kind : {"histogram", "kernel"}, default "histogram"
             Equal triangles, those of ``SimplexBinned(n_bins)``; or Dirichlet kernels read at 3600 points.
         show : {"density", "frequency", "error"}, default "density"
-            What is drawn; see above.
+            The quantity to draw; see above.
         n_bins : int, default 8
             Cuts m of every class' probability: m² triangles.
         estimator : DirichletKernel, optional
@@ -202,7 +202,7 @@ class SimplexMapDisplay(Documented):
     scores : ndarray of shape (n, 3) or None
         Points of the data.
     kind : {"arrows", "heat"}
-        What is drawn.
+        The kind of picture.
     axes_ : ndarray of Axes
     figure_ : Figure
 
@@ -259,7 +259,7 @@ class SimplexMapDisplay(Documented):
         calibrator : Calibrator
             A calibrator of three classes and probabilities, fitted.
         kind : {"arrows", "heat"}, default "arrows"
-            What is drawn; see above.
+            The kind of picture; see above.
         scores : array-like of shape (n, 3), optional
             Data to draw behind, in the order of ``calibrator.classes_``: a map says little where there are none.
         truth : callable, optional

@@ -223,7 +223,7 @@ def report(
     calibrant.estimate : The headline number only.
     calibrant.compare_models : Several models on the same rows.
     calibrant.compare_calibrators : Which calibrator repairs the probabilities best.
-    calibrant.results.Report : What is returned, field by field.
+    calibrant.results.Report : The result, field by field.
 
     Notes
     -----

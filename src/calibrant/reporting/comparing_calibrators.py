@@ -106,7 +106,7 @@ def compare_calibrators(
     calibrant.calibrators.select_calibrator : The choice without the report, fitted.
     calibrant.AutoCalibrator : A calibrator that chooses when it is fitted.
     calibrant.CalibratedModel : A classifier together with its calibrator.
-    calibrant.results.CalibratorComparison : What is returned, field by field.
+    calibrant.results.CalibratorComparison : The result, field by field.
 
     Notes
     -----

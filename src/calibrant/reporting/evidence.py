@@ -81,7 +81,7 @@ class Evidence(Result):
     See Also
     --------
     calibrant.report : Computes it, in ``evidence``.
-    calibrant.results.RepairGain : What recalibration would gain.
+    calibrant.results.RepairGain : The gain of a perfect recalibration.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class RepairGain(Result):
     See Also
     --------
     calibrant.report : Computes it, in ``gain``.
-    calibrant.compare_calibrators : What calibrators gain on held-out rows.
+    calibrant.compare_calibrators : Gains of calibrators on held-out rows.
 
     Examples
     --------

@@ -168,7 +168,7 @@ def decompose(
     calibrant.scores.grouping_loss : A lower bound on the part of the refinement that features would explain.
     calibrant.scores.mean_score : The mean that is decomposed.
     calibrant.scores.murphy_curve : The mean score at every threshold.
-    calibrant.results.Decomposition : What is returned, field by field.
+    calibrant.results.Decomposition : The result, field by field.
 
     Notes
     -----

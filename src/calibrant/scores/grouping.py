@@ -141,7 +141,7 @@ def grouping_loss(
     --------
     calibrant.decompose : Calibration and refinement, of which this is a part.
     calibrant.subgroup_calibration : Calibration in subgroups that you name.
-    calibrant.results.GroupingLoss : What is returned, field by field.
+    calibrant.results.GroupingLoss : The result, field by field.
 
     Notes
     -----

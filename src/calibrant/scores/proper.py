@@ -89,7 +89,7 @@ def mean_score(
     --------
     calibrant.scores.score_samples : The score of each row.
     calibrant.brier_score : The Brier score, on a scale of your choice.
-    calibrant.decompose : What part of the mean is due to miscalibration.
+    calibrant.decompose : The part of the mean that is due to miscalibration.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def brier_score(
     --------
     calibrant.log_loss : The score that a probability of 0 for the observed class makes infinite.
     calibrant.scores.mean_score : The mean of any proper score.
-    calibrant.decompose : What part of the score is due to miscalibration.
+    calibrant.decompose : The part of the score that is due to miscalibration.
 
     Notes
     -----
@@ -166,7 +166,7 @@ def log_loss(
     --------
     calibrant.brier_score : The score that is bounded.
     calibrant.scores.mean_score : The mean of any proper score.
-    calibrant.decompose : What part of the score is due to miscalibration.
+    calibrant.decompose : The part of the score that is due to miscalibration.
 
     Notes
     -----

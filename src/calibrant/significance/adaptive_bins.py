@@ -89,7 +89,7 @@ def adaptive_test(
     --------
     calibrant.calibration_test : The same draws with an estimator of your choice.
     calibrant.significance.cumulative_test : A test without bins and without draws.
-    calibrant.significance.TestResult : What is returned, field by field.
+    calibrant.significance.TestResult : The result, field by field.
 
     Notes
     -----

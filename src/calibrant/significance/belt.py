@@ -215,7 +215,7 @@ def calibration_belt(
     --------
     calibrant.reliability_curve : A smooth curve with a band, without a polynomial.
     calibrant.significance.cox_test : The test of a line.
-    calibrant.results.CalibrationBelt : What is returned, field by field.
+    calibrant.results.CalibrationBelt : The result, field by field.
 
     Notes
     -----

@@ -130,7 +130,7 @@ def confidence_direction(
     --------
     calibrant.estimators.CrossFit : The estimator of the sum.
     calibrant.reliability_curve : At which scores the model is over- or underconfident.
-    calibrant.results.ConfidenceDirection : What is returned, field by field.
+    calibrant.results.ConfidenceDirection : The result, field by field.
 
     Notes
     -----

@@ -102,7 +102,7 @@ def evalue_test(
     --------
     calibrant.CalibrationMonitor : The sequential test, batch by batch.
     calibrant.significance.hosmer_lemeshow_test : The test with bins whose place it takes.
-    calibrant.significance.TestResult : What is returned, field by field.
+    calibrant.significance.TestResult : The result, field by field.
 
     Notes
     -----

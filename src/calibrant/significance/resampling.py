@@ -113,7 +113,7 @@ def calibration_test(
     calibrant.estimate : How large the error is, with an interval.
     calibrant.significance.adaptive_test : A test that finds the scales of miscalibration by itself.
     calibrant.significance.evalue_test : A test that allows for looking at the data after every row.
-    calibrant.significance.TestResult : What is returned, field by field.
+    calibrant.significance.TestResult : The result, field by field.
 
     Notes
     -----

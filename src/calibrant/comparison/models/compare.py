@@ -109,7 +109,7 @@ def compare_models(
     calibrant.estimate : The calibration error of one model.
     calibrant.scores.rank_models : Ranks of models over many data sets.
     calibrant.subgroup_calibration : One model on several parts of the rows.
-    calibrant.results.ModelComparison : What is returned, field by field.
+    calibrant.results.ModelComparison : The result, field by field.
 
     Notes
     -----

@@ -109,7 +109,7 @@ def subgroup_calibration(
     calibrant.report : All rows together.
     calibrant.calibrators.SubgroupCalibrator : A calibrator for each subgroup.
     calibrant.from_frame : Subgroups of a lazy frame, by its own engine (``by``).
-    calibrant.results.SubgroupReport : What is returned, field by field.
+    calibrant.results.SubgroupReport : The result, field by field.
 
     Notes
     -----
