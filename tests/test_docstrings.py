@@ -104,7 +104,9 @@ def named(thing):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_help_describes_every_parameter(path):
-    assert named(value_of(path)) - described(inspect.getdoc(value_of(path))) == set()
+    doc = inspect.getdoc(value_of(path))
+    assert named(value_of(path)) - described(doc) == set()
+    assert [names for names, _, text in entries_of(doc) if not text] == []
 
 
 def wrong_defaults(thing):

@@ -169,9 +169,9 @@ def fit(self: Accumulator, calibrator: str | Calibrator) -> Calibrator:
     Parameters
     ----------
     calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
-        Of two classes, or of one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a
-        cell, which weigh as much as they did. With more classes: ``OneVsRest`` of one (which a name
-        stands for), fitted class by class to scores on the grid, 1/4096 apart.
+        For two classes, or one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a cell,
+        which keep their weights. For more classes: ``OneVsRest`` of one (which a name stands for), fitted class by
+        class to scores on the grid, 1/4096 apart.
 
     Returns
     -------

@@ -160,7 +160,7 @@ class Config:
         Parameters
         ----------
         mode : {"corrected", "as-published"}, default "corrected"
-            As above.
+            The mode, as for the whole experiment.
         seed : int, default 0
             Root of all seeds.
         """

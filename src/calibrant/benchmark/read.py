@@ -99,7 +99,7 @@ def read_samples(
     outcomes : array-like of shape (R, n)
         0 or 1.
     weights : array-like of shape (R, n) or (n,), optional
-        As ``sample_weight``; a sample's weights count repeats where all of its own are whole numbers.
+        Non-negative weights; a sample's weights count repeats where all of its own are whole numbers.
     domain : (float, float), default (0, 1)
         Where scores can lie: (1/K, 1) for confidences of K classes.
     norm : float, default 1

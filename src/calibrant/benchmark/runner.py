@@ -280,7 +280,8 @@ def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, 
     Parameters
     ----------
     results : DataFrame or path
-        What :func:`calibrant.benchmark.run` returns, its ``results.parquet``, or the folder of a run, finished or not.
+        Results that :func:`calibrant.benchmark.run` returned, its ``results.parquet``, or the folder of a run, finished
+        or not.
     resamples : int, default 200
         Bootstrap resamples behind a standard error.
     seed : int, default 0

@@ -107,8 +107,11 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
+        The labels, in column order.
     n_features_in_ : int
+        Number of columns of the scores.
     feature_names_in_ : ndarray, of frames with names
+        Names of the columns.
 
     See Also
     --------

@@ -78,6 +78,7 @@ class SubgroupCalibrator(Calibrator):
     Attributes
     ----------
     common_ : fitted calibrator
+        The common map.
     subgroups_ : ndarray of shape (G,)
         Names of subgroups as text, sorted; only ``"(all)"`` if none were given.
     weights_ : ndarray of shape (G,)
@@ -92,8 +93,8 @@ class SubgroupCalibrator(Calibrator):
         Variation between subgroups: :math:`\sigma_a, \sigma_\gamma`.
     centre_ : ndarray of shape (K,)
         c.
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`, of the posterior mode.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient where the search for the posterior mode ended, and number of steps.
 
     See Also
     --------

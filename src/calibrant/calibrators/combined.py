@@ -45,6 +45,7 @@ class Mixture(Calibrator):
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
+        The calibrators, fitted.
     weights_ : ndarray of shape (M,)
         With sum 1.
 
@@ -129,6 +130,7 @@ class Composed(Calibrator):
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
+        The calibrators, fitted.
 
     See Also
     --------
@@ -195,6 +197,7 @@ class LabelSmoothing(Calibrator):
     Attributes
     ----------
     calibrator_ : fitted calibrator
+        The calibrator, fitted.
 
     See Also
     --------

@@ -73,8 +73,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         Inducing points in u and their coefficients: the rest of f is ``Σ node_coef · exp(-(u - node)² / 2ℓ²)``.
     covariance_ : ndarray of shape (r + 2, r + 2)
         f's posterior variance at u is ``bent_sd² + v · covariance · v``, with v = (1, u, node terms).
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient where the fit ended, and number of steps.
 
     See Also
     --------

@@ -169,6 +169,7 @@ class BayesianBinning(UnitMap):
     weights_ : ndarray of shape (M,)
         Posterior weights, which sum to 1.
     edges_, values_ : list of M ndarrays
+        Edges of each model, and the frequency of each of its bins.
 
     See Also
     --------

@@ -39,8 +39,8 @@ class VectorScaling(Calibrator):
     ----------
     coef_, intercept_ : ndarray of shape (K,)
         v, and b with sum 0 (a common shift changes nothing).
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient where the fit ended, and number of steps.
 
     See Also
     --------
@@ -108,8 +108,8 @@ class MatrixScaling(Calibrator):
         W, rows of classes, with columns of sum 0 without shrinkage (a common shift changes nothing).
     intercept_ : ndarray of shape (K,)
         b, with sum 0.
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient where the fit ended, and number of steps.
 
     See Also
     --------
@@ -196,13 +196,17 @@ class DirichletCalibration(MatrixScaling):
     intercept_strength : float or None, default None
         The penalty μ of the intercepts; None: λ.
     shrinkage : float or "auto", default "auto"
-        As in :class:`calibrant.TemperatureScaling`, beside the penalty: rows that its prior counts for. 0 is Dirichlet
-        calibration as published.
+        The number m ≥ 0 of rows that the prior of :class:`calibrant.TemperatureScaling` counts for, beside the penalty.
+        0 is Dirichlet calibration as published.
 
     Attributes
     ----------
-    coef_, intercept_, gradient_norm_, n_iter_
-        As :class:`MatrixScaling`.
+    coef_ : ndarray of shape (K, K)
+        The matrix W, one row per class.
+    intercept_ : ndarray of shape (K,)
+        The intercepts b, with sum 0.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient where the fit ended, and number of steps.
 
     See Also
     --------

@@ -150,10 +150,10 @@ class PlattScaling(LaplaceMap):
     coef_, intercept_ : float
         a and b.
     covariance_ : ndarray of shape (2, 2)
-        Of a and b, by the information of the rows at the fit; ``predict_interval`` reads it.
-    gradient_norm_, n_iter_
-        Largest component of the gradient of the mean log-loss where the fit ended, and steps; of the closed form how
-        far it is from the optimum, and 0.
+        Covariance of a and b, by the information of the rows at the fit; ``predict_interval`` reads it.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient of the mean log-loss where the fit ended, and number of steps; for the closed
+        form its distance from the optimum, and 0.
 
     Raises
     ------
@@ -239,12 +239,14 @@ class BetaCalibration(LaplaceMap):
     Attributes
     ----------
     a_, b_, c_ : float
+        Coefficients of the map.
     m_ : float
         Score of which the map makes one half; NaN where it has none.
     covariance_ : ndarray of shape (3, 3)
-        Of a, b and c; see :class:`PlattScaling`.
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`, for the parameters that the constraints leave free.
+        Covariance of a, b and c, by the information of the rows at the fit.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient of the mean log-loss where the fit ended, for the parameters that the
+        constraints leave free, and number of steps.
 
     See Also
     --------
@@ -332,10 +334,11 @@ class QuadraticLogit(LaplaceMap):
     coef_ : ndarray of shape (2,)
         b and c.
     intercept_ : float
+        The constant a.
     covariance_ : ndarray of shape (3, 3)
-        Of a, b and c; see :class:`PlattScaling`.
-    gradient_norm_, n_iter_
-        As :class:`PlattScaling`.
+        Covariance of a, b and c, by the information of the rows at the fit.
+    gradient_norm_, n_iter_ : float, int
+        Largest component of the gradient of the mean log-loss where the fit ended, and number of steps.
 
     See Also
     --------

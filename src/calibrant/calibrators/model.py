@@ -64,14 +64,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
+        The labels, in column order.
     pairs_ : list of (classifier, calibrator)
         Fitted; their probabilities are averaged.
     calibrator_ : Calibrator
         Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
         fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
         :func:`save_calibrator` saves of the whole.
-    n_features_in_, feature_names_in_
-        Of the classifier, where it has them.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of the classifier's features, where it has them.
 
     See Also
     --------

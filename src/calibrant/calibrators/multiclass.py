@@ -189,7 +189,7 @@ class OneVsOne(Calibrator):
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
-        Of the M = K (K - 1) / 2 pairs, in the order (0, 1), (0, 2), …, (1, 2), …
+        The calibrators of the M = K (K - 1) / 2 pairs, in the order (0, 1), (0, 2), …, (1, 2), …
     weights_ : ndarray of shape (M,)
         Weight of the rows of each pair.
 
@@ -279,7 +279,7 @@ class TopLabelCalibrator(Calibrator):
     Attributes
     ----------
     calibrators_ : list of K fitted calibrators
-        That of all rows where a class has too few.
+        The calibrator of each class; that of all rows where a class has too few.
     weights_ : ndarray of shape (K,)
         Weight of the rows that predict each class.
 

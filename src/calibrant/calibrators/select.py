@@ -341,7 +341,7 @@ class AutoCalibrator(Calibrator):
     calibrator_ : fitted calibrator
         A :class:`Mixture`, or the candidate that has all the weight.
     table_ : list of dict
-        As :class:`Selection`, with ``weight``.
+        One row per candidate, with the columns of :class:`calibrant.results.Selection` and ``weight``.
 
     See Also
     --------

@@ -52,14 +52,15 @@ class SplineCalibrator(LaplaceMap):
     Attributes
     ----------
     knots_ : ndarray
-        With the repeated ends.
+        The knots, the repeated ends among them.
     coef_ : ndarray
         β.
     covariance_ : ndarray
-        Of β, as :class:`PlattScaling`; without the constraints.
+        Covariance of β by the information of the rows at the fit, without the constraints.
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+        Number of steps of the fit.
 
     See Also
     --------
@@ -179,6 +180,7 @@ class OrderPreserving(Calibrator):
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+        Number of steps of the fit.
 
     See Also
     --------
@@ -248,7 +250,7 @@ class CurveCalibrator(UnitMap):
     Parameters
     ----------
     estimator : {"adaptive", "density", "residual"} or an estimator with a curve, default "adaptive"
-        As in :func:`calibrant.reliability_curve`.
+        The estimator of the curve; see :func:`calibrant.reliability_curve`.
     cv : int, default 5
         Number of folds (1: one curve from all rows); never more than rows.
 

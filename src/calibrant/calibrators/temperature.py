@@ -80,8 +80,9 @@ class TemperatureScaling(Calibrator):
     gradient_norm_ : float
         ``|d mean log-loss / d (1/T)|`` where the fit ended.
     n_iter_ : int
+        Number of steps of the fit.
     variance_ : float
-        Of 1/T, by the information of the rows and of the prior's at the fit; inf where they have none.
+        Variance of 1/T, by the information of the rows and of the prior's at the fit; inf where they have none.
 
     See Also
     --------
@@ -169,18 +170,19 @@ class EnsembleTemperatureScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        As in :class:`TemperatureScaling`: rows that the prior of the temperature counts for; the weights of the mixture
-        have no prior.
+        The number m ≥ 0 of rows that the prior of the temperature counts for, as in :class:`TemperatureScaling`; the
+        weights of the mixture have no prior.
 
     Attributes
     ----------
     temperature_ : float
-        Of temperature scaling alone, as published.
+        The temperature, by temperature scaling alone, as published.
     weights_ : ndarray of shape (3,)
         Not negative, with sum 1, of least log-loss given the temperature.
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
+        Number of steps of the fit.
 
     See Also
     --------

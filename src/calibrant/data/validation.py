@@ -78,12 +78,12 @@ def as_predictions(
         ``y_prob`` holds finite logits: rows of a softmax, or in 1-D the log odds of ``pos_label``. Logarithms of
         probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
     groups : array-like of shape (n,), optional
-        Which rows belong together: repeats of a prompt, patients of a hospital, forecasts of one event. Rows of one
-        group may depend on each other in any way, groups are independent. Intervals, bands and tests then account for
-        the number of groups; without groups rows are treated as independent.
+        The group of each row: rows of a prompt, patients of a hospital, forecasts of one event. Rows of one group may
+        depend on each other in any way, groups are independent. Intervals, bands and tests then account for the number
+        of groups; without groups rows are treated as independent.
     group_average : {"micro", "macro"}, default "micro"
-        What is averaged: ``"micro"`` rows, ``"macro"`` groups, so that each has the same weight, however many
-        rows it has (weights are divided by their sum in the group).
+        ``"micro"``: rows have equal weight. ``"macro"``: groups have, however many rows they have: weights are divided
+        by their sum in the group.
     label, prob, weight : str, or list of str, optional
         Names of columns of a data frame that is passed in place of ``y_true`` and ``y_prob``: ``label="y", prob="p"``,
         or ``prob=["p_cat", "p_dog"]``, as :func:`calibrant.from_frame` takes them. ``groups`` may then name a column

@@ -94,7 +94,7 @@ class ExpectedCost(Picture):
     excess : MeanCost or None
         ``realised - recalibrated``, row by row: the cost of miscalibration.
     threshold : float or None
-        Of two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision, if
+        For two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision, if
         probabilities are right, ``fp / (fp + fn)``. None for others, and where one decision is never dearer.
     at_half : MeanCost or None
         Cost of acting from a probability of 0.5 on.
@@ -106,7 +106,7 @@ class ExpectedCost(Picture):
     constant : MeanCost
         Cost of the best single decision for all rows.
     constant_decision : object
-        That decision.
+        The decision that ``constant`` is the cost of.
     saving : MeanCost
         ``constant - realised``, row by row: the cost that the probabilities save.
     clairvoyant : MeanCost

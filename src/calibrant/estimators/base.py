@@ -490,7 +490,7 @@ class ErrorDraws:
     corrected : bool
         Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
     functionals : tuple of ndarray
-        Of the same maps, what was to be told of them beside their errors; with leading axes (…) too.
+        Further numbers of the same maps, beside their errors; with leading axes (…) too.
 
     See Also
     --------

@@ -34,7 +34,7 @@ class SimplexBinned(Estimator):
     n_bins : int, "sqrt" or "cbrt", default 5
         Parts m of every class' probability. ``"sqrt"`` and ``"cbrt"`` choose m so that ``m^(K-1)`` is about √n or ∛n.
     center : {"cell", "row"}, default "cell"
-        What the frequencies of a cell are compared with: the mean vector of the cell; or each row's own vector,
+        Vector that the frequencies of a cell are compared with: the mean vector of the cell; or each row's own vector,
         ``(1/n Σ_i ‖ȳ(cell of i) - q_i‖^p)^(1/p)``, as Popordanoska et al. print it, which adds the spread of vectors
         within a cell and is never below the other (Jensen).
 

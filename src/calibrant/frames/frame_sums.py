@@ -55,8 +55,8 @@ def from_frame(
     Parameters
     ----------
     frame : data frame, lazy frame or relation
-        Of Polars (lazy or eager), DuckDB, pandas, pyarrow, Dask, PySpark (classic or Connect), or another library that
-        narwhals reads. Lazy ones are not loaded.
+        A frame of Polars (lazy or eager), DuckDB, pandas, pyarrow, Dask, PySpark (classic or Connect), or another
+        library that narwhals reads. Lazy ones are not loaded.
     label : str
         Column of observed labels: whole numbers, bools, text or categories.
     prob : str or sequence of str

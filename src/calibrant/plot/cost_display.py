@@ -29,6 +29,7 @@ class CostDisplay(CurveDisplay):
     curves : dict of str to ExpectedCost
         The costs, by the names of the models.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------

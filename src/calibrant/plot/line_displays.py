@@ -132,6 +132,7 @@ class RiskCoverageDisplay(CurveDisplay):
     curves : dict of str to RiskCoverage
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------
@@ -178,6 +179,7 @@ class DecisionCurveDisplay(CurveDisplay):
     curves : dict of str to DecisionCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------
@@ -223,6 +225,7 @@ class MurphyDisplay(CurveDisplay):
     curves : dict of str to MurphyCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------
@@ -267,6 +270,7 @@ class BrierCurveDisplay(MurphyDisplay):
     curves : dict of str to BrierCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------
@@ -319,6 +323,7 @@ class CalibrationBeltDisplay(Display):
     belt : CalibrationBelt
         The belt.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------
@@ -401,7 +406,9 @@ class NullDistributionDisplay(Display):
     result : TestResult
         The result of the test.
     ax_ : Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------

@@ -46,6 +46,7 @@ class CalibrationMapDisplay(Documented):
     diagram : ReliabilityDisplay or None
         The diagram of the scores themselves.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------

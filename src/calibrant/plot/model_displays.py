@@ -38,6 +38,7 @@ class ModelComparisonDisplay(Display):
     axes_ : ndarray of Axes
         One per measure.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------
@@ -164,6 +165,7 @@ class CriticalDifferenceDisplay(Display):
     ranks : ModelRanks
         The ranks.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------

@@ -24,7 +24,9 @@ class IntervalDisplay(Display):
     result : CalibrationMeasures, Decomposition or OptimismCorrected
         The numbers.
     axes_ : ndarray of Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------
@@ -80,6 +82,7 @@ class MonitorDisplay(Display):
     monitor : CalibrationMonitor
         The monitor.
     ax_, figure_ : Axes, Figure
+        The axes and the figure, once it is drawn.
 
     See Also
     --------

@@ -52,7 +52,9 @@ class ReliabilityDisplay(Display):
     ax_ : Axes, or ndarray of Axes
         The axes drawn on; an array where there are several panels. Pass it to another display's ``ax``.
     axes_ : ndarray of Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------
@@ -129,8 +131,8 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         notion : str or Notion, default "auto"
-            What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
-            ``"top-label"`` draw one panel per class, at most nine, largest error first.
+            The notion of calibration: by default the positive class for a 1-D ``y_prob``, else the confidence.
+            ``"classwise"`` and ``"top-label"`` draw one panel per class, at most nine, largest error first.
         estimator : "auto", str or Estimator, default "auto"
             Estimator of the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
             it is ``"binned"`` or an estimator.
@@ -282,11 +284,11 @@ class ReliabilityDisplay(Display):
         name : str, optional
             Name of the model; default :attr:`name`.
         scale : {"linear", "logit", "probit"}, optional
-            Of both axes. Probability paper (``"logit"``, ``"probit"``) spreads the ends next to 0 and 1, where small
-            probabilities are told apart; it runs from .001 to .999, to 1e-6 at most where scores or bins lie further
-            out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too, and the
-            histogram's end bars contain the scores beyond. A smooth curve is flat there, within its bandwidth of the
-            ends: trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
+            Scale of both axes. Probability paper (``"logit"``, ``"probit"``) spreads the ends next to 0 and 1, where
+            small probabilities are told apart; it runs from .001 to .999, to 1e-6 at most where scores or bins lie
+            further out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too,
+            and the histogram's end bars contain the scores beyond. A smooth curve is flat there, within its bandwidth
+            of the ends: trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
             Where the histogram of scores is: along the lower edge inside the axes, below them within the room that the
             axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles

@@ -61,7 +61,9 @@ class SimplexDisplay(Documented):
     show : {"density", "frequency", "error"}
         The quantity that is drawn.
     axes_ : ndarray of Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------
@@ -204,7 +206,9 @@ class SimplexMapDisplay(Documented):
     kind : {"arrows", "heat"}
         The kind of picture.
     axes_ : ndarray of Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------

@@ -28,7 +28,9 @@ class SubgroupDisplay(Display):
     report : SubgroupReport
         The report.
     axes_ : tuple of two Axes
+        The axes, once it is drawn.
     figure_ : Figure
+        The figure, once it is drawn.
 
     See Also
     --------

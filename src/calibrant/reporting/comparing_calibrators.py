@@ -71,7 +71,7 @@ def compare_calibrators(
     cv : int, default 5
         Number of stratified folds; fewer where a class has fewer rows.
     notion : str or Notion, default "auto"
-        Of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
+        The notion of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
     level : float in (0, 1), default 0.95
         Level of intervals and bands.
     sample_weight : array-like of shape (n,), optional

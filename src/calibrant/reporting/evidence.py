@@ -65,8 +65,8 @@ class Evidence(Result):
     test : TestResult
         Smoothed residuals over ranks against labels drawn from the probabilities.
     pvalue : float
-        Of the test and of the class with the smallest p-value, each divided by its share of the level: the smaller
-        one. That of the test where no other question is asked of classes: with two of them, or one column.
+        The smaller of the p-values of the test and of the class with the smallest one, each divided by its share of the
+        level. That of the test where no other question is asked of classes: with two of them, or one column.
     detectable : float
         Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
         or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to

@@ -58,7 +58,7 @@ class Report(WithPage, Picture, Table):
         intervals of ``headline`` and ``estimates`` start: above 0 exactly where the test finds evidence. So that lower
         end can be another one than :func:`calibrant.estimate` gives.
     gain : RepairGain
-        What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
+        Gain of a perfect repair in log-loss and Brier score, and the share of decisions that it changes.
     summary : str
         The verdict in one sentence of everyday words.
     findings : tuple of str

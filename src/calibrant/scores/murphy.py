@@ -39,7 +39,7 @@ class MurphyCurve(Curve):
     thresholds : ndarray of shape (m,)
         Within (0, 1).
     scores : ndarray of shape (m,)
-        Of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
+        Score of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
     base_rate : ndarray of shape (m,)
         Score of always or never acting, whichever the base rate favours: a forecast that is useful at c is below it.
     label : object

@@ -47,11 +47,11 @@ class Decomposition(MeasuresDrawn, Table):
         Mean score, of S: ``calibration + refinement`` (``+ within`` for bins) and ``calibration - discrimination +
         uncertainty``.
     calibration, miscalibration : float
-        What S loses against C: 0 for a calibrated forecast. Two names of one part.
+        The loss of S against C: 0 for a calibrated forecast. Two names of one part.
     refinement : float
         Score of C.
     discrimination : float
-        What C gains on the base rates (resolution).
+        The gain of C on the base rates (resolution).
     uncertainty : float
         Score of the base rates.
     within : float

@@ -110,7 +110,7 @@ def confidence_direction(
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        As in :func:`calibration_error`; any but of vectors. For a notion of several problems (classes) the parts are
+        The notion of calibration: any but those of vectors. For a notion of several problems (classes) the parts are
         their means, so that a class stated too high and another stated too low do not cancel.
     estimator : "auto" or CrossFit, default "auto"
         The estimator whose maps and folds are used; ``"auto"``: ``CrossFit()``. Its error with ``norm=1`` is the sum of

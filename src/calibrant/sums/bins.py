@@ -33,7 +33,7 @@ class BinMoments(Sums):
     Attributes
     ----------
     edges : Edges
-        Of all problems; or with ``values`` of shape (R, B + 1), those of each, NaN behind its last.
+        The edges of all problems; or with ``values`` of shape (R, B + 1), those of each, NaN behind its last.
     mapping : {"hard", "linear", "linear-as-printed"}
         How a sample is shared by bins; see :class:`calibrant.Binned`.
     weight, score, outcome : ndarray of shape (…, B)
@@ -45,7 +45,7 @@ class BinMoments(Sums):
     integral : bool
         Whether all weights seen were whole numbers.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
+        Design effects of parts of the residuals, for rows in groups; see :class:`.base.Shared`.
 
     See Also
     --------

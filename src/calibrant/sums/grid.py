@@ -46,8 +46,8 @@ class GridMoments(Sums):
     integral : bool
         Whether all weights were whole numbers.
     node : ndarray of shape (…, m) or None
-        Which nodes the counts are of, ascending, where only those in use are held (a problem that uses fewer than
-        another ends with empty ones); None for all of them, m = G + 1.
+        Nodes of the counts, ascending, where only those in use are kept (a problem that uses fewer than another ends
+        with empty ones); None for all of them, m = G + 1.
     cells : int
         Cells G of the grid.
     parts : ndarray of shape (…, 5) or None

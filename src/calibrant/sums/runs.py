@@ -35,7 +35,7 @@ class Runs(Sums):
     n_samples : int, or ndarray of shape (R,)
         Rows, those without weight included.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
+        Design effects of parts of the residuals, for rows in groups; see :class:`.base.Shared`.
     grouped : bool
         Whether rows are correlated in groups: ``square`` then has their design effect, and of repeats too.
     domain : (float, float)

@@ -60,7 +60,7 @@ def compare_models(
         Probabilities of each model, at least two, for the same rows; all of one shape. Predictions have labels of their
         own: ``y_true`` is then None.
     notion : str or Notion, default "auto"
-        What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
+        The notion of calibration: any but the canonical one; see :func:`calibrant.calibration_error`.
     estimator : "auto" or Estimator, default "auto"
         Estimator of the (L1) calibration error of each model and of its interval, as in :func:`calibrant.estimate`.
         With ``groups``, an estimator that needs single rows has no interval: that of the default is given.

@@ -64,16 +64,12 @@ def subgroup_calibration(
 
     Parameters
     ----------
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
-        :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
-        of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
     by : array-like of shape (n,), mapping, data frame, or list of columns
         Subgroup of each row: values of any kind that compare equal. Several columns are reported one after the other.
         Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``. Where ``y_true`` are Predictions,
         pass it by name.
     notion : str or Notion, default "auto"
-        What must be calibrated: the positive class, the confidence, or ``ClassSpecific``.
+        The notion of calibration, of one problem: the positive class, the confidence, or ``ClassSpecific``.
     estimator : "auto" or Estimator, default "auto"
         Estimator of calibration errors and their intervals; see :func:`calibrant.estimate`.
     test : {"kuiper", "in-the-large"}, default "kuiper"
@@ -93,6 +89,10 @@ def subgroup_calibration(
     n_resamples : int, default 1999
         Draws of ``"kuiper"``: fewer for a subgroup that many are as large as, and more, or a tail, for one that few
         are, so that with any number of subgroups each one can be rejected: see Notes.
+    groups : array-like of shape (n,), optional
+        Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
+        :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
+        of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
 
     Returns
     -------

@@ -194,8 +194,6 @@ class SubgroupReport(Picture, Paged):
         The class whose gaps are reported; None for confidences.
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
-    title : str
-        Of the page.
 
     See Also
     --------
