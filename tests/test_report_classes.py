@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.reporting.class_table import _quantiles, binned_intervals, class_rows, class_sentence
+from calibrant.reporting.html import views_of
 from calibrant.significance.report_test import range_tests
 from calibrant.significance.saddlepoint import upper_tails
 from calibrant.sums import BinMoments, uniform_edges
@@ -372,3 +373,24 @@ def test_intervals_of_marked_classes_start_above_0_and_are_the_wider_ones():
     low, high = binned_intervals(sums.class_sums[0].bins, 1 - (1 - LEVEL) / 6)
     assert row.significant
     assert tuple(row.interval) == pytest.approx((low[0], high[0]))
+
+
+def test_pages_and_pictures_begin_with_the_class_that_was_found():
+    """Confidences are fine, and one class of eight is stated too high."""
+    rng = np.random.default_rng(3)
+    q = rng.dirichlet(np.ones(8), 6000)
+    true = q.copy()
+    true[:, 5] *= 0.6
+    true /= true.sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((6000, 1))).argmax(axis=1)
+    r = cal.report(y, q)
+    assert [row.label for row in r.per_class if row.significant] == [5]
+    assert r.headline.interval.low == 0
+    first, second = views_of(r)[:2]
+    assert first["name"].startswith("Class 5 ")
+    assert second["name"] == "Confidence (all classes)"
+    assert r.plot().ax_.get_xlabel() == "Predicted probability of class 5"
+    wrong = cal.report(y, q**2 / (q**2).sum(axis=1, keepdims=True))
+    assert wrong.headline.interval.low > 0
+    assert views_of(wrong)[0]["name"] == "Confidence (all classes)"
+    assert wrong.plot().ax_.get_xlabel().startswith("Confidence")

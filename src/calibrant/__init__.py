@@ -20,10 +20,10 @@ def _display(name: str) -> Any:
     return getattr(plot, name)
 
 
-def _page(result: Any) -> str:
+def _page(result: Any, name: str) -> str:
     from .reporting.html import page_of_result
 
-    return page_of_result(result)
+    return page_of_result(result, name)
 
 
 def _inline(report: Any) -> str:

@@ -4,6 +4,7 @@ import importlib
 import json
 import pkgutil
 import re
+from datetime import date
 from html import escape
 from html.parser import HTMLParser
 
@@ -220,10 +221,8 @@ def test_numbers_and_names_of_a_notebook_are_those_of_the_result():
     one = cal.estimate(rng.random(900) < p**2, p)
     html = one._repr_html_()
     assert str(one) in html
-    assert html.count("<polyline") == 1
+    assert html.count("<svg") == 1
     assert "<table" not in html
-    bins = cal.reliability_curve(rng.random(900) < p, p, estimator=cal.Binned(10), level=0.9)._repr_html_()
-    assert bins.count("<circle") == bins.count('class="bar"') == 10
     many = notebook.table({"name": [f"g{i}" for i in range(700)], "low": [0.1] * 700, "high": [np.nan] * 700})
     assert many.count("<tr>") == 500 + 2
     assert "200 rows are not shown" in many
@@ -278,25 +277,48 @@ def test_a_summary_of_groups_names_those_that_are_off():
     assert "often" not in steep
 
 
-def test_a_calibrator_shows_its_map():
+def test_a_notebook_shows_the_picture_that_plot_draws_and_what_it_is_of(result):
+    """The same display, narrow; below it the date and the version, and the name of scores that came in a column."""
+    html = result._repr_html_()
+    assert re.search(rf"{date.today()} \d\d:\d\d \w+, calibrant {cal.__version__}</p>", html)
+    if 'class="picture"' in html and hasattr(result, "plot"):
+        with notebook.for_page():
+            assert result.plot().to_svg() in html
+
+
+def test_a_page_names_the_data():
+    frame = pd.DataFrame({"y": [0, 1, 1, 0] * 9, "risk of a fall": [0.1, 0.7, 0.9, 0.4] * 9})
+    by_column = cal.subgroup_calibration(frame["y"], frame["risk of a fall"], np.arange(36) % 2)
+    by_name = cal.report(frame, label="y", prob="risk of a fall")
+    by_array = cal.report(frame["y"].to_numpy(), frame["risk of a fall"].to_numpy())
+    for found in (by_column, by_name):
+        for html in (found._repr_html_(), found.to_html()):
+            assert "Data: risk of a fall." in html
+    assert "Data: " not in by_array.to_html()
+    assert "Data: falls of 2024." in by_array.to_html(name="falls of 2024")
+
+
+def test_a_calibrator_shows_its_map(monkeypatch):
+    made, display = [], cal.plot.CalibrationMapDisplay
+    draw = display.plot
+    monkeypatch.setattr(display, "plot", lambda self: made.append(self) or draw(self))
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = rng.random(500) < p**2
     for one in (BetaCalibration(), PlattScaling(input="logit"), TemperatureScaling()):
         scores = {"logit": np.log(p / (1 - p))}.get(one.input, p)
-        assert "<polyline" not in one._repr_mimebundle_()["text/html"]
+        assert 'class="picture"' not in one._repr_mimebundle_()["text/html"]
         scores = np.column_stack([1 - p, p]) if isinstance(one, TemperatureScaling) else scores
         shown = one.fit(scores, y)._repr_mimebundle_()["text/html"]
-        points = re.search(r'class="curve" points="([^"]*)"', shown).group(1).split()
-        drawn = np.array([[float(v) for v in point.split(",")] for point in points])
+        assert 'class="picture"' in shown
+        (mapped,) = made.pop().maps.values()
         said = one.predict_proba(scores[:50])[:, 1]
-        read = np.interp(p[:50] * 240 + 44, drawn[:, 0], 1 - (drawn[:, 1] - 8) / 240)
-        np.testing.assert_allclose(read, said, atol=0.02)
+        np.testing.assert_allclose(np.interp(p[:50], np.linspace(0, 1, mapped.size), mapped), said, atol=0.02)
     assert "temperature_" in shown
     several = (
         TemperatureScaling().fit(rng.dirichlet(np.ones(3), 90), np.arange(90) % 3)._repr_mimebundle_()["text/html"]
     )
-    assert "<polyline" not in several
+    assert 'class="picture"' not in several
     assert "temperature_" in several
 
 
@@ -368,7 +390,7 @@ def test_auto_calibrator_shows_what_it_chose():
     assert shown["text/plain"] == repr(auto)
     assert auto._summary() in shown["text/html"]
     assert shown["text/html"].count("<tr class=on>") == 1
-    assert "<polyline" in shown["text/html"]
+    assert 'class="picture"' in shown["text/html"]
     for rule, words in (
         ("best", "its cross-validated log-loss is the lowest"),
         ("one-standard-error", "cross-validated log-loss"),

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.reporting.html import view_of
+from calibrant.reporting.report_curves import Curves
 
 mpl.use("Agg")
 RNG = np.random.default_rng(0)
@@ -62,3 +64,26 @@ def test_exact_intervals_go_with_a_confidence_band():
 def test_an_unknown_band_is_refused():
     with pytest.raises(ValueError, match="band must be one of"):
         cal.ReliabilityDisplay.from_predictions(Y, P, band="credible")
+
+
+def test_a_line_has_no_spikes_and_ends_with_the_rows():
+    """Values of many rows are points by themselves, and nothing is drawn beyond the last rows."""
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(3000) < 0.3, rng.choice([0.5, 0.7], 3000), rng.beta(1, 2, 3000) * 0.8)
+    y = (rng.random(3000) < np.where(p == 0.5, 0.2, p)).astype(int)
+    display = cal.ReliabilityDisplay.from_predictions(y, p, random_state=0)
+    (diagram,) = display.diagrams
+    values = diagram.curve.values
+    assert values.scores == pytest.approx([0.5, 0.7], abs=1 / 4096)
+    assert values.observed == pytest.approx([y[p == 0.5].mean(), y[p == 0.7].mean()], abs=2e-3)
+    line = next(line for line in display.ax_.lines if str(line.get_label()).startswith("ECE"))
+    x, drawn = line.get_xdata(), line.get_ydata()
+    assert p.min() - 0.01 < x[0] < x[-1] < p.max() + 0.01
+    assert np.abs(np.diff(drawn) / np.diff(x)).max() < 20  # 0.2 at 0.5 within a 4096th would be a slope of 1000
+    assert "value of many rows, by itself" in texts(display)
+    view = view_of("rows", Curves({"confidence": diagram.curve}, {"confidence": diagram.bins}), "x", "y")
+    assert view["values"]["s"] == pytest.approx([5000, 7000], abs=3)
+    assert not {4999, 5000, 5001} & set(view["smooth"]["s"])
+    single = cal.reliability_curve(y, p, estimator="binned")
+    assert single.line is single
+    assert single.values.scores.size == 0

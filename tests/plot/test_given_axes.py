@@ -81,7 +81,7 @@ def test_without_an_engine_it_takes_no_more_than_a_plain_plot(rows):
         plt.close(figure)
     for ours, plain in zip(taken[True], taken[False], strict=True):
         assert ours.x0 >= plain.x0 - 2
-        assert ours.y0 >= plain.y0 - 2
+        assert ours.y0 >= plain.y0 - 3
         assert ours.x1 <= plain.x1 + 2
         assert ours.y1 <= plain.y1 + 2
 

@@ -275,14 +275,19 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return bundle
 
     def _figure_html(self) -> str:
-        """The map of two classes."""
+        """The map of two classes, where matplotlib can draw it."""
         if len(self.classes_) != 2 or getattr(self, "input", "probability") not in _DRAWN:
             return ""
         nodes = np.linspace(0, 1, 201)
         first, second = _DRAWN[self.input](1 - nodes), _DRAWN[self.input](nodes)
         given = second if self.n_features_in_ == 1 else in_column_order(self, np.column_stack([first, second]))
         mapped = predict_unnamed(self, given)[:, 1]
-        return notebook.drawing((nodes, mapped), axes=("score", f"calibrated probability of {self.classes_[1]}"))
+        try:
+            with notebook.for_page():
+                drawn = rooms_below.display("CalibrationMapDisplay")(nodes, {type(self).__name__: mapped})
+                return str(drawn.plot().to_svg())
+        except ImportError:
+            return ""
 
     def _words_html(self) -> str:
         """Its name and the numbers that it found."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -51,7 +52,7 @@ def demo_command(
     labels: list[dict[str, Any]] = [{"pos_label": "even"}, {"labels": digits.labels}]
     for page, data, options in zip(pages, (even, digits), labels, strict=True):
         result = for_command(report(data.y_true, data.y_prob, title=data.description, **options))
-        page.write(result.to_html)
+        page.write(partial(result.to_html, name=data.description))
         typer.echo(f"{result}\n\nopen {page.path} in a browser for the interactive page\n")
 
 

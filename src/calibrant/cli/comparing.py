@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +69,7 @@ def compare_models_command(
             adjust=adjust,
         )
     outputs["plot"].draw(found)
-    outputs["html"].write(found.to_html)
+    outputs["html"].write(partial(found.to_html, name=source.name))
     outputs.show(options.text_of(found))
 
 
@@ -113,7 +114,7 @@ def subgroups_command(
         )
     found = replace(found, title=f"Calibration of {source.name} by {', '.join(subgroups)}")
     outputs["plot"].draw(found)
-    outputs["html"].write(found.to_html)
+    outputs["html"].write(partial(found.to_html, name=source.name))
     outputs.show(options.text_of(found))
     if fail and found.rejected:
         names = ", ".join(printable(subgroup.name) for subgroup in found.rejected)

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,7 +104,7 @@ def compare_command(
     outputs = options.outputs({"the file that is read": source.file}, save)
     columns, rows = _sample(source, options.max_rows)
     found = options.compare(source, columns, rows, calibrators, level)
-    outputs["html"].write(found.to_html)
+    outputs["html"].write(partial(found.to_html, name=source.name))
     outputs["save"].write(lambda: json.dumps(found.to_dict(), allow_nan=False) + "\n")
     outputs.show(options.text_of(found))
 
@@ -142,7 +143,7 @@ def fix_command(
         alone = calibrator in ("auto", "identity") or options.kind == "margin"
         names = None if calibrator == "auto" else calibrator if alone else f"identity,{calibrator}"
         found = options.compare(source, columns, rows, names)
-        outputs["html"].write(found.to_html)
+        outputs["html"].write(partial(found.to_html, name=source.name))
         saved = SavedComparison(found.chosen, found.to_dict(), str(found))
     name = saved.chosen if calibrator == "auto" else calibrator
     with numbered(rows.numbers):

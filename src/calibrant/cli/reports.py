@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from glob import has_magic
 from operator import add
 from pathlib import Path
@@ -204,12 +204,14 @@ class ReportOptions(PrintOptions):
         """With the given title, or the name of the file."""
         return replace(found, title=self.title or f"Calibration of {source.name} by {source.by}")
 
-    def finish(self, found: Report | SubgroupReport, sums: Accumulator | SubgroupSums, outputs: Outputs) -> None:
+    def finish(
+        self, found: Report | SubgroupReport, sums: Accumulator | SubgroupSums, name: str, outputs: Outputs
+    ) -> None:
         """Write the files and print; exit with 1 where the error is too large."""
         from ..reporting import Report
 
         outputs["sums"].write(lambda: (reduce(add, sums.values()) if isinstance(sums, Mapping) else sums).to_bytes())
-        outputs["html"].write(found.to_html)
+        outputs["html"].write(partial(found.to_html, name=name))
         outputs.show(self.text_of(found))
         if self.fail_above is None:
             return
@@ -255,7 +257,7 @@ def report_command(
             raise ValueError("--on-invalid needs --engine: without an engine, invalid rows are always an error")
         if stream and source.groups is not None:
             raise ValueError("--stream reads in pieces and would split groups: leave it out, or read with --engine")
-        options.finish(*_from_file(source, options, notion, stream, sum_tolerance), outputs)
+        options.finish(*_from_file(source, options, notion, stream, sum_tolerance), source.name, outputs)
         return
     for option, value in (("--stream and --load", stream), ("--sum-tolerance", sum_tolerance)):
         if value is not None:
@@ -264,7 +266,7 @@ def report_command(
     sums = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
     if sums.dropped:
         warn(f"{sums.dropped:,} invalid rows were dropped")
-    options.finish(options.of_sums(sums, source), sums, outputs)
+    options.finish(options.of_sums(sums, source), sums, source.name, outputs)
 
 
 def merge_command(
@@ -277,7 +279,7 @@ def merge_command(
     outputs = options.outputs({"a file that is read": files})
     merged = _merged(files)
     name = files[0].name if len(files) == 1 else f"{len(files)} shards"
-    options.finish(options.report(merged, name), merged, outputs)
+    options.finish(options.report(merged, name), merged, name, outputs)
 
 
 def _from_file(

@@ -18,6 +18,13 @@ def library_of(*values: Any) -> str | None:
     return next((root for root in roots if root in _BACKENDS), None)
 
 
+def name_of(value: Any) -> str:
+    """Name of a column, or of the columns of a frame; empty for all else."""
+    names = getattr(value, "columns", [getattr(value, "name", None)]) if library_of(value) else []
+    told = [name for name in names if isinstance(name, str)]
+    return f"{told[0]} … {told[-1]}" if len(told) > 2 else ", ".join(told)
+
+
 def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> Any:
     """A frame of the library asked for, or of the first installed; ImportError, naming ``owner``, if none is."""
     import narwhals as nw

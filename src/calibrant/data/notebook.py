@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -10,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .printing import half_width, known, pvalue_text, signed, text_table
-from .types import AnyArray, FloatArray
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
 _SEEN, _MOST = 12, 500
@@ -19,11 +22,33 @@ _SEEN, _MOST = 12, 500
 _DRAWN = "drawn"
 #: Columns of p-values, which have three decimals.
 _PVALUES = ("pvalue", "adjusted")
+_FOR_PAGE: ContextVar[bool] = ContextVar("_FOR_PAGE", default=False)
 
 
-def fragment(*parts: str) -> str:
-    """Parts of HTML as one that leaves the rest of a page as it is."""
-    return f'<style>\n{_rules()}</style><div class="calibrant-shown">{"".join(parts)}</div>'
+def fragment(*parts: str, name: str = "") -> str:
+    """Parts of HTML as one that leaves the rest of a page as it is, and when it was made, of which data."""
+    return f'<style>\n{_rules()}</style><div class="calibrant-shown">{"".join(parts)}{note(made(name))}</div>'
+
+
+def made(name: str = "") -> str:
+    """Data where they have a name, date and version: the foot of every page."""
+    when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, calibrant {__version__}"
+    return f"Data: {name}. {when}" if name else when
+
+
+@contextmanager
+def for_page() -> Iterator[None]:
+    """New figures are as narrow as a page that a phone shows."""
+    token = _FOR_PAGE.set(True)
+    try:
+        yield
+    finally:
+        _FOR_PAGE.reset(token)
+
+
+def is_for_page() -> bool:
+    """Whether figures are for a page."""
+    return _FOR_PAGE.get()
 
 
 @cache
@@ -116,56 +141,6 @@ def strips(
             f'<circle cx="{at(v)}" cy="6" r="2.5" fill="currentColor"/></svg>'
         )
     return found
-
-
-def drawing(
-    curve: tuple[FloatArray, FloatArray],
-    band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
-    dots: tuple[FloatArray, ...] | None = None,
-    axes: tuple[str, str] = ("predicted probability", "observed frequency"),
-) -> str:
-    """A curve in the unit square as SVG, with a band (scores, low, high) and dots (x, y, weight, low, high)."""
-    size, left, top = 240, 44, 8
-
-    def at(x: Any, y: Any) -> str:
-        return f"{left + size * float(x):.1f},{top + size * (1 - float(y)):.1f}"
-
-    found = [f'<rect class="axis" x="{left}" y="{top}" width="{size}" height="{size}"/>']
-    for value in (0.0, 0.5, 1.0):
-        x, y = left + size * value, top + size * (1 - value)
-        found.append(f'<text x="{x:.0f}" y="{top + size + 15}" text-anchor="middle">{value:g}</text>')
-        found.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{value:g}</text>')
-    found.append(f'<text x="{left + size / 2}" y="{top + size + 32}" text-anchor="middle">{escape(axes[0])}</text>')
-    middle = top + size / 2
-    found.append(f'<text text-anchor="middle" transform="translate(12 {middle}) rotate(-90)">{escape(axes[1])}</text>')
-    if band is not None:
-        for run in _runs(*band):
-            s, low, high = (np.clip(v[run], 0, 1) for v in band)
-            ring = [at(*p) for p in zip(s, high, strict=True)] + [at(*p) for p in zip(s[::-1], low[::-1], strict=True)]
-            found.append(f'<polygon class="band" points="{" ".join(ring)}"/>')
-    found.append(f'<line class="diagonal" x1="{left}" y1="{top + size}" x2="{left + size}" y2="{top}"/>')
-    for run in _runs(*curve):
-        points = " ".join(at(*p) for p in zip(*(np.clip(v[run], 0, 1) for v in curve), strict=True))
-        found.append(f'<polyline class="curve" points="{points}"/>')
-    if dots is not None:
-        total = max(float(np.sum(dots[2])), 1e-300)
-        for x, y, weight, low, high in zip(*dots, strict=True):
-            if weight > 0 and x == x and y == y:
-                radius = 2 + 7 * float(np.sqrt(weight / total))
-                cx, cy = at(x, y).split(",")
-                if low == low:
-                    ends = f'y1="{at(x, low).split(",")[1]}" y2="{at(x, high).split(",")[1]}"'
-                    found.append(f'<line class="bar" x1="{cx}" x2="{cx}" {ends}/>')
-                found.append(f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius:.1f}"/>')
-    width, height = left + size + 14, top + size + 40
-    label = escape(f"{axes[1]} against {axes[0]}")
-    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">{"".join(found)}</svg>'
-
-
-def _runs(*values: FloatArray) -> list[AnyArray]:
-    """Stretches without a gap."""
-    finite = np.flatnonzero(np.all([np.isfinite(v) for v in values], axis=0))
-    return [run for run in np.split(finite, np.flatnonzero(np.diff(finite) > 1) + 1) if run.size]
 
 
 def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:

@@ -10,10 +10,10 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from .columns import FRAME_OPTIONS, from_columns
 from .docs import document
-from .libraries import library_of
+from .libraries import library_of, name_of
 from .predictions import Predictions
 from .progress import working
-from .result import Tabular, with_library
+from .result import Tabular, with_origin
 from .validation import as_predictions
 
 P = ParamSpec("P")
@@ -99,11 +99,14 @@ def public_function(
                     if not sums:
                         raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
                     given = _beside_sums(title, dict(zip(names, args, strict=False)) | dict(kwargs), of_sums)
-                    return cast(R, with_library(first._library, cast(Any, function)(first, **given)))
+                    found = cast(Any, function)(first, **given)
+                    return cast(R, with_origin(first._library, found, first._data_name))
                 found = function(*args, **kwargs)
             if not isinstance(found, (Tabular, dict)):  # a number has no table
                 return found
-            return with_library(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
+            given_scores = [kwargs.get("y_prob"), *args[1:2]]
+            name = next(filter(None, map(name_of, given_scores)), "")
+            return cast(R, with_origin(_library(given_scores, kwargs.values(), args), found, name))
 
         # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]

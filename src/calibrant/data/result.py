@@ -56,13 +56,15 @@ class Printable(Documented):
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: the summary first, without scripts; nothing around it changes."""
-        return notebook.fragment(notebook.paragraph(self.summary), self._figure_html(), self._words_html())
+        parts = notebook.paragraph(self.summary), self._figure_html(), self._words_html()
+        return notebook.fragment(*parts, name=getattr(self, "_data_name", ""))
 
     def _figure_html(self) -> str:
         """The picture of ``plot()`` as SVG, or the reason why there is none."""
         plot = getattr(self, "plot", None)
         try:
-            return notebook.note(self._unpictured) if plot is None else str(plot().to_svg())
+            with notebook.for_page():
+                return notebook.note(self._unpictured) if plot is None else str(plot().to_svg())
         except (ValueError, ImportError) as error:
             return notebook.note(f"No picture: {error}.")
 
@@ -117,8 +119,9 @@ class Result(Printable):
 class Tabular:
     """Base of values with rows, which are given as a data frame."""
 
-    #: Library of the frames of the rows; set by :func:`with_library`, not part of the value.
+    #: Library of the frames of the rows, and name of their scores; set by :func:`with_origin`, not part of the value.
     _library: str | None = None
+    _data_name: str = ""
 
     @abstractmethod
     def _columns(self) -> dict[str, Any]:
@@ -137,14 +140,15 @@ class Tabular:
         return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
 
 
-def with_library(library: str | None, found: Found) -> Found:
-    """The result, whose table is by default of the library of its rows.
+def with_origin(library: str | None, found: Found, name: str = "") -> Found:
+    """The result, whose table is by default of the library of its rows, and whose page names them.
 
-    That is no field: the same numbers are the same value, whatever they came in.
+    These are no fields: the same numbers are the same value, whatever they came in.
     """
     for one in found.values() if isinstance(found, dict) else [found]:
         if isinstance(one, Tabular):
             object.__setattr__(one, "_library", library)
+            object.__setattr__(one, "_data_name", name)
     return found
 
 
@@ -214,15 +218,25 @@ class LazyMapping(Mapping[K, V]):
 class WithPage:
     """Base of values with a page."""
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``.
+    def to_html(self, path: str | PathLike[str] | None = None, *, name: str | None = None) -> str:
+        """One self-contained HTML page, as text; also written to a file if a path is given. Needs the extra ``cli``.
 
         Parameters
         ----------
-        path : str or path-like, optional
-            File to write the page to.
+        path : path, optional
+        name : str, optional
+            Name of the data, at the foot of the page beside date and version; default: that of the column of scores,
+            where they came in one.
+
+        Returns
+        -------
+        str
         """
-        return write_page(rooms_below.page(self), path)
+        return write_page(self._page(getattr(self, "_data_name", "") if name is None else name), path)
+
+    def _page(self, name: str) -> str:
+        """Text of the page; ``name`` is that of the data."""
+        return rooms_below.page(self, name)
 
 
 class Paged(WithPage, Table):

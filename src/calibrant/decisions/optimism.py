@@ -12,7 +12,7 @@ from ..data.checks import check_int, check_level, check_random_state, check_resa
 from ..data.labels import check_label
 from ..data.libraries import library_of
 from ..data.progress import counted, working
-from ..data.result import Measure, MeasuresDrawn, Table, with_library
+from ..data.result import Measure, MeasuresDrawn, Table, with_origin
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
@@ -259,7 +259,7 @@ def optimism_corrected(
         label=positive.item() if isinstance(positive, np.generic) else positive,
         warnings=tuple(warnings if lost else warnings[1:]),
     )
-    return with_library(library_of(X, y), found)
+    return with_origin(library_of(X, y), found)
 
 
 @dataclass(frozen=True, eq=False)

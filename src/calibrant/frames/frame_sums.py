@@ -13,7 +13,7 @@ from ..comparison.subgroups.membership import Subgroups, read_subgroups
 from ..data.checks import check_choice
 from ..data.libraries import library_of
 from ..data.progress import working
-from ..data.result import with_library
+from ..data.result import with_origin
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
@@ -152,7 +152,7 @@ def from_frame(
     if groups is not None:
         hang_together(sums, everything)
         sums.dropped += lost
-    return with_library(library, sums)
+    return with_origin(library, sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_random_state
 from ..data.docs import document
 from ..data.problem import Problem
-from ..data.result import Printable, with_library
+from ..data.result import Printable, with_origin
 from ..data.types import FloatArray, RandomState
 from ..estimators import CellEstimator
 from ..measure.question import reader_of_sums
@@ -71,7 +71,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     def __getitem__(self, value: Any) -> Accumulator:
         column, place = self._places[value]
-        return with_library(self._library, column.accumulator(place))
+        return with_origin(self._library, column.accumulator(place))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._places)
@@ -133,7 +133,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         if notion.per_class or any(column.cells.n_subgroups and column.kept is None for column in self._columns):
             raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
         rng = check_random_state(random_state)
-        return with_library(
+        return with_origin(
             self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng)
         )
 

@@ -94,6 +94,7 @@ class CurveSpec:
             label=label,
             estimator=name,
             n_samples=int(grid.n_samples),
+            shared=found.shared,
         )
 
     def isotonic(self, ties: TiedScores, label: Label, domain: tuple[float, float], n_samples: int) -> ReliabilityCurve:

@@ -36,13 +36,14 @@ BRIDGED = 0.25
 
 @dataclass(frozen=True, eq=False)
 class PosteriorCurve:
-    """Points of a curve over the whole domain, (m,), ascending; NaN where there are no rows."""
+    """Points of a curve over the whole domain, (m,), ascending; NaN where there are no rows; ``shared`` where heavy."""
 
     scores: FloatArray
     observed: FloatArray
     count: FloatArray
     density: FloatArray
     band: Band
+    shared: AnyArray
 
 
 def posterior_curve(
@@ -89,6 +90,7 @@ def posterior_curve(
         np.nan_to_num(rows),
         _density(nodes, mass, at),
         drawn or Band(lower, median, upper),
+        on[at],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,8 +12,11 @@ import numpy as np
 from ..data import notebook
 from ..data.printing import printable
 from ..data.result import Picture, Table, jsonable
-from ..data.types import FloatArray, Interval, Label
+from ..data.types import AnyArray, FloatArray, Interval, Label
 from ..sums.edges import Edges
+
+#: Slope below which a curve only goes on as it was.
+_FLAT = 2e-3
 
 
 class CurvePoint(NamedTuple):
@@ -79,6 +82,8 @@ class ReliabilityCurve(Picture, Table):
         scores at once), or the interval of bins; None without a level.
     isotonic : bool
         Whether it is an isotonic curve: one value for each distinct score, steps midway between.
+    shared : ndarray of bool, shape (m,), or None
+        Of the default: scores that many rows share, which have a frequency and an interval of their own.
 
     See Also
     --------
@@ -112,6 +117,7 @@ class ReliabilityCurve(Picture, Table):
     n_samples: int
     band: str | None = None
     isotonic: bool = False
+    shared: AnyArray | None = field(default=None, repr=False)
 
     def _columns(self) -> dict[str, Any]:
         return {
@@ -122,14 +128,6 @@ class ReliabilityCurve(Picture, Table):
             "density": self.density,
             "count": self.count,
         }
-
-    def _figure_html(self) -> str:
-        band = None if np.isnan(self.lower).all() or self.edges is not None else self.band_corners()
-        held = self.count > 0
-        told = (self.scores, self.observed, self.count, self.lower, self.upper)
-        dots = None if self.edges is None or self.isotonic else tuple(v[held] for v in told)
-        line = self.corners() if dots is None else (np.empty(0), np.empty(0))
-        return notebook.drawing(line, band, dots)
 
     def _words_html(self) -> str:
         return notebook.folded("table", super()._words_html())
@@ -142,6 +140,35 @@ class ReliabilityCurve(Picture, Table):
     def lce(self) -> FloatArray:
         """Local calibration error ``observed - score``: positive where the model is under-confident."""
         return self.observed - self.scores
+
+    @property
+    def line(self) -> ReliabilityCurve:
+        """What is drawn as a line: from the first rows to the last, without values that many rows share."""
+        if self.edges is not None:
+            return self
+        rows = np.flatnonzero((self.density > 0) & ~np.isnan(self.observed))
+        first, last = (rows[0], rows[-1]) if rows.size else (0, -1)
+        if self.shared is not None:  # beyond the mean of the rows at an end the curve only repeats what it is there
+            rise, across = (np.diff(v[first : last + 1]) for v in (self.observed, self.scores))
+            turns = np.flatnonzero(np.abs(rise) > _FLAT * across)
+            first, last = (first + turns[0], first + turns[-1] + 1) if turns.size else (first, last)
+        inside = np.zeros(self.scores.size, dtype=bool)
+        inside[first : last + 1] = True
+        return self._at(inside if self.shared is None else inside & ~self.shared)
+
+    @property
+    def values(self) -> ReliabilityCurve:
+        """Values that many rows share, a point each."""
+        shared = np.zeros(self.scores.size, dtype=bool) if self.shared is None else self.shared
+        # A value lies on a node or between two, of which the nearer one has more of its rows.
+        pair = shared & np.append(shared[1:], False)
+        less = self.density < np.append(self.density[1:], 0.0)
+        return self._at(shared & ~(pair & less) & ~np.append(False, (pair & ~less)[:-1]))
+
+    def _at(self, some: AnyArray) -> ReliabilityCurve:
+        names = ("scores", "observed", "lower", "upper", "median", "density", "count")
+        found: dict[str, Any] = {name: getattr(self, name)[some] for name in names}
+        return replace(self, shared=None, **found)
 
     def corners(self) -> tuple[FloatArray, FloatArray]:
         """Corners of a step function (bins, isotonic), from the lowest score to the highest; a smooth curve itself."""
@@ -311,9 +338,6 @@ class Estimate(Picture, Table):
             "low": [self.interval.low, *none],
             "high": [self.interval.high, *none],
         }
-
-    def _figure_html(self) -> str:
-        return "" if self.curve is None else self.curve._figure_html()
 
     @property
     def summary(self) -> str:

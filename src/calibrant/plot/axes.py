@@ -16,17 +16,18 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
 from ..data.checks import check_choice
+from ..data.notebook import is_for_page
 from ..data.types import Label
 from .diagram import Diagram
+from .fitting import BELOW, NO_HISTOGRAM, PAGE_WIDTH, new_figure, side_of, strip_below
 from .scale import frame_of
 from .style import Style
 
 #: Figures made here, whose title and foot belong to calibrant.
 _OWN: WeakSet[Figure] = WeakSet()
-#: The class that a panel shows, the panels that took the place of an axes, and the strip below a panel.
+#: The class that a panel shows, and the panels that took the place of an axes.
 _CLASS: WeakKeyDictionary[Axes, Label] = WeakKeyDictionary()
 _PANELS: WeakKeyDictionary[Axes, list[weakref.ref[Axes]]] = WeakKeyDictionary()
-_BELOW: WeakKeyDictionary[Axes, weakref.ref[Axes]] = WeakKeyDictionary()
 STRIP_LABEL = "<calibrant strip>"
 #: Where it can be: along the lower edge within the axes, or beside them within the room that the axes had, or above it.
 PLACES = ("inside", "below", "above")
@@ -45,9 +46,19 @@ def shape_of(n: int) -> tuple[int, int]:
 def new_axes(n: int) -> list[Axes]:
     """Axes of a new figure for ``n`` panels, arranged by :mod:`calibrant.plot.figure`."""
     rows, columns = shape_of(n)
+    if is_for_page():
+        columns = min(columns, 2)
+        rows = -(-n // columns)
+        grid = new_figure(rows, columns, PAGE_WIDTH, 0.3 + PAGE_WIDTH * rows / columns)[1]
+        return _first(grid, n)
     size = (5.4, 6.6) if n == 1 else (3.1 * columns, 3.9 * rows)  # roughly: see arrange_grid for the final one
     figure, grid = plt.subplots(rows, columns, squeeze=False, figsize=size)
     _OWN.add(figure)
+    return _first(grid, n)
+
+
+def _first(grid: Any, n: int) -> list[Axes]:
+    """Some of the axes of a figure; the others are removed."""
     flat = list(grid.flat)
     for ax in flat[n:]:
         ax.remove()
@@ -111,24 +122,22 @@ def is_own(figure: Any) -> bool:
 
 
 def place_of(histogram: str | None, ax: Axes) -> str | None:
-    """Judge ``histogram``; ``"auto"`` is above in figures of calibrant's own, and inside axes that are given."""
+    """Judge ``histogram``; ``"auto"`` is above in figures of calibrant's own, and inside large axes that are given."""
     if histogram is None:
         return None
     check_choice("histogram", histogram, ("auto", *PLACES))
-    automatic = "above" if is_own(ax.get_figure(root=True)) else "inside"
-    return automatic if histogram == "auto" else histogram
+    if histogram != "auto":
+        return histogram
+    own = is_own(ax.get_figure(root=True))
+    if not own and side_of(ax) < NO_HISTOGRAM:
+        return None
+    return "above" if own or is_for_page() else "inside"
 
 
 def strip_of(ax: Axes) -> Axes | None:
     """Strip that belongs to a panel, if it has one."""
     inside = (child for child in ax.child_axes if isinstance(child, Axes) and child.get_label() == STRIP_LABEL)
     return strip_below(ax) or next(inside, None)
-
-
-def strip_below(ax: Axes) -> Axes | None:
-    """Strip below a panel, which then carries its horizontal axis."""
-    known = _BELOW.get(ax)
-    return None if known is None else known()
 
 
 def _new_strip(ax: Axes, place: str, *, small: bool) -> Axes:
@@ -139,7 +148,7 @@ def _new_strip(ax: Axes, place: str, *, small: bool) -> Axes:
         return strip
     if place == "below":
         strip = _room_below(ax)
-        _BELOW[ax] = weakref.ref(strip)
+        BELOW[ax] = weakref.ref(strip)
         ax.tick_params(axis="x", labelbottom=False)
         strip.set_xlabel(ax.get_xlabel(), fontsize=ax.xaxis.label.get_fontsize())
         strip.tick_params(axis="x", labelsize=7 if small else None)
@@ -203,14 +212,6 @@ def draw_strip(ax: Axes, diagram: Diagram, style: Style, place: str, *, small: b
 def strip_height(side: float) -> float:
     """Height in points of the strip above a panel of a given side."""
     return float(np.clip(_SHARE * side, 12.0, 52.0))
-
-
-def side_of(ax: Axes) -> float:
-    """Shorter side of an axes in points."""
-    box = ax.get_window_extent()
-    figure = ax.get_figure(root=True)
-    dpi = 72.0 if figure is None else figure.dpi
-    return float(min(box.width, box.height) * 72 / dpi)
 
 
 def points_from(ax: Axes, height: float, *, across_figure: bool = False) -> Transform:

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from ..data.docs import Documented
+from .fitting import fit, new_figure
 from .style import GRID_COLOR
 
 
@@ -52,6 +53,12 @@ class Display(Documented):
         drawn: Any = cls.of(result)
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
+    def _drawn(self, *axes: Any) -> Self:
+        """Itself, after it was drawn on axes, which are fitted to their size."""
+        fit(*axes)
+        self.ax_, self.figure_ = axes[0], axes[0].figure
+        return self
+
     def to_svg(self) -> str:
         """The picture as a part of a page; the figure is closed.
 
@@ -71,13 +78,14 @@ class Display(Documented):
         svg = out.getvalue()
         svg = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.S)
         used = set(re.findall(r"#([\w-]+)", svg))
+        svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")  # which pages know
         svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
         return f'<div class="picture">{svg}</div>'
 
 
 def one_axes(ax: Any, width: float, height: float) -> Any:
     """Given axes, or those of a new figure of a size in inches."""
-    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+    return new_figure(1, 1, width, height)[1][0, 0] if ax is None else ax
 
 
 def draw_grid(ax: Axes, axis: Any = "both") -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_random_state, check_type, is_whole
+from ..data.notebook import is_for_page
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label, RandomState
@@ -21,13 +22,13 @@ from ..measure.question import Question, resolve_estimator
 from ..measure.reliability import curve_estimator, is_isotonic
 from ..measure.result import Estimate, ReliabilityCurve
 from ..notions import Notion, as_notion
-from ..reporting.html import axes_of, page_of, still_of, view_of
+from ..reporting.html import axes_of, page_of, view_of
 from ..reporting.report import known_interval
 from ..reporting.report_curves import Curves
 from .scale import PAPERS, SCALES
 
 #: Panels a figure has at most.
-MAX_PANELS = 9
+MAX_PANELS, MOST_ON_PAGE = 9, 4
 #: Bars of the histogram of scores over the whole domain.
 HISTOGRAM_BARS = 40
 _UNKNOWN = Interval(float("nan"), float("nan"))
@@ -113,15 +114,17 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
             f"a reliability diagram needs a ReliabilityCurve, an Estimate or a Report; got {type(result).__name__}"
         )
     total = result.headline
-    if result.curves is not None:
+    if result.curves is not None and not result._off:
         return [_diagram_at_hand(result.curve, result.bins, total)], total
     if not result.class_curves:
         raise ValueError(f"a report of notion {result.notion!r} has nothing to draw without curves of its classes")
-    shown = [c for c in result.class_curves.values() if "confidence" in c.smooth][:MAX_PANELS]
+    off = result._off or result.class_curves
+    most = MOST_ON_PAGE if is_for_page() else MAX_PANELS
+    shown = [c for label, c in result.class_curves.items() if label in off and "confidence" in c.smooth][:most]
     errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)
     out = []
     for curves in shown:
-        curve = curves.smooth["confidence"]
+        curve = replace(curves.smooth["confidence"], notion="classwise")
         one = replace(total, value=errors[curve.label], interval=_UNKNOWN, per_class={}, drawn=None)
         out.append(_diagram_at_hand(curve, curves.bins.get("confidence"), one))
     return out, total
@@ -276,8 +279,8 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
     return f"{start} The ECE of the other {len(rest)} lies between {low} and {high} (median {middle})."
 
 
-def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None) -> str:
-    """HTML of panels, a view each; rules and script apply inside it only. ImportError where jinja2 is missing."""
+def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None, figure: str) -> str:
+    """HTML of panels, a view each, and a still figure; rules and script apply inside it only. Needs jinja2."""
     text = ""
     if estimate is not None:
         value, low, high = known_interval(estimate)
@@ -290,7 +293,6 @@ def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, nam
         views.append(view_of(f"{panel}{error}", _curves_of(d), *axes_of(d.notion, d.label)))
     title = "Reliability diagram" if name is None else name
     level = np.nan if diagrams[0].level is None else diagrams[0].level
-    figure = still_of(_curves_of(diagrams[0]))
     owner = "ReliabilityDisplay"
     return page_of("diagram.html", {"title": title, "text": text}, level, [{"views": views}], owner, figure=figure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
@@ -16,8 +17,8 @@ from ..decisions.selective import risk_coverage
 from ..scores.murphy import brier_curve, murphy_curve
 from ..significance import TestResult
 from ..significance.belt import CalibrationBelt, calibration_belt
-from .axes import new_axes
 from .base import Display, draw_grid, one_axes
+from .fitting import draw_legend, is_small
 from .style import IDENTITY_COLOR, STYLES, class_text, digits_of, percent_text, plain_text, plain_texts, style_of
 
 #: With more curves than these the legend stands beside the axes.
@@ -107,9 +108,8 @@ class CurveDisplay(Display):
         self._set_limits(ax, curves)
         draw_grid(ax)
         outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-        ax.legend(fontsize=8, framealpha=0.85, **(outside if many else {"loc": self.legend}))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        draw_legend(ax, *ax.get_legend_handles_labels(), **(outside if many else {"loc": self.legend}))
+        return self._drawn(ax)
 
     def _draw_beside(self, ax: Any, curves: list[Any]) -> None:
         """Draw references for the curves."""
@@ -382,11 +382,11 @@ class CalibrationBeltDisplay(Display):
         pvalue = "p < 0.001" if belt.pvalue < 0.001 else f"p = {belt.pvalue:.3f}"
         ax.set_title(f"{belt.n_samples:,} rows, test of calibration: {pvalue}", fontsize=10)
         draw_grid(ax)
-        ax.legend(handles=handles, fontsize=8, framealpha=0.85, loc="best")
-        place = {"transform": ax.transAxes, "ha": "center", "va": "top"}
-        ax.text(0.5, -0.14, self.words, fontsize=8, color="0.25", linespacing=1.4, **place)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        draw_legend(ax, handles, [str(handle.get_label()) for handle in handles])
+        if not is_small(ax):
+            place = {"transform": ax.transAxes, "ha": "center", "va": "top"}
+            ax.text(0.5, -0.14, self.words, fontsize=8, color="0.25", linespacing=1.4, **place)
+        return self._drawn(ax)
 
     @property
     def words(self) -> str:
@@ -436,7 +436,7 @@ class NullDistributionDisplay(Display):
     def plot(self, ax: Any = None) -> NullDistributionDisplay:
         """Draw."""
         r = self.result
-        ax = new_axes(1)[0] if ax is None else ax
+        ax = one_axes(ax, 5.4, 4.2)
         (self._draw_chi_squared if r.draws is None else self._draw_draws)(ax, STYLES[0].color)
         ax.axvline(r.statistic, color="0.15", linewidth=1.6)
         ax.margins(y=0.12)
@@ -452,9 +452,9 @@ class NullDistributionDisplay(Display):
             va="top",
             bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5},
         )
-        ax.set_title(plain_text(r.name.split(",")[0], 60), fontsize=10)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        # Of an estimator, its name without parameters; not how many draws there were.
+        ax.set_title(plain_text(re.sub(r"\(\w+=.*?\)|, \d.*", "", r.name), 60), fontsize=10)
+        return self._drawn(ax)
 
     def _draw_draws(self, ax: Any, color: str) -> None:
         """Bars, with an edge at the statistic, so that whole bars lie beyond it."""

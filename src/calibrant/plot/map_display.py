@@ -9,12 +9,12 @@ import numpy as np
 
 from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
 from ..data.checks import check_names
-from ..data.docs import Documented
 from ..data.public_function import public_function
 from ..data.types import FloatArray, RandomState
-from .axes import is_own, points_from, strip_below, strip_of
-from .base import draw_grid, one_axes
+from .axes import is_own, points_from, strip_of
+from .base import Display, draw_grid, one_axes
 from .figure import arrange_single
+from .fitting import draw_legend, strip_below
 from .panels import BELOW
 from .reliability_display import ReliabilityDisplay
 from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts, style_of
@@ -26,7 +26,7 @@ _OWN = "0.25"
 _DARK = 4  # the style that looks like it, which no map gets then
 
 
-class CalibrationMapDisplay(Documented):
+class CalibrationMapDisplay(Display):
     """Calibration maps: calibrated probability (vertical) against the score (horizontal).
 
     Where a map runs through the reliability diagram's bins it repairs the scores; where it does not, it cannot express
@@ -65,9 +65,6 @@ class CalibrationMapDisplay(Documented):
     >>> list(display.maps)
     ['BetaCalibration', 'IsotonicCalibrator']
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(
         self,
@@ -177,7 +174,7 @@ class CalibrationMapDisplay(Documented):
         self.ax_, self.figure_ = panel, panel.figure
         if legend:
             self._legend()
-        return self
+        return self if is_own(self.figure_) else self._drawn(panel)
 
     def _legend(self) -> None:
         """Entries of the diagram, then truth and maps."""
@@ -189,7 +186,7 @@ class CalibrationMapDisplay(Documented):
         handles += lines
         texts += [str(line.get_label()) for line in lines]
         if self.diagram is None or not is_own(self.figure_):
-            self.ax_.legend(handles, texts, fontsize=8, loc="best", framealpha=0.85)
+            draw_legend(self.ax_, handles, texts)
             return
         place = {"loc": "upper left", "frameon": False, "ncols": 2, "columnspacing": 1.2, "fontsize": 8}
         anchor = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,14 +13,16 @@ from matplotlib.ticker import MaxNLocator
 from ..comparison.models.compare import compare_models
 from ..comparison.models.result import Difference, ModelComparison, higher_is_better, measure_text
 from ..data.checks import check_type
+from ..data.notebook import is_for_page
 from ..scores.ranks import ModelRanks, rank_models
 from .base import Display, draw_grid
+from .fitting import fit, new_figure
 from .style import STYLES, font_scale, percent_text, plain_text, plain_texts
 
 #: Pairs up to which panels lie in rows of three; more make panels high, and so all of them lie side by side.
 _FEW_PAIRS = 8
 #: Characters of a name in a pair, and of one beside an axis of ranks.
-_LONGEST, _LONGEST_NAME = 22, 48
+_LONGEST, _LONGEST_NAME, _LONGEST_ON_PAGE = 22, 48, 12
 _DIFFERS, _SAME = STYLES[0].color, "0.55"
 #: Points: the axis of ranks, from one name to the next, from one bar to the next, and beside names.
 _AXIS, _LINE, _BAR, _PAD = 300.0, 15.0, 8.0, 8.0
@@ -93,13 +96,21 @@ class ModelComparisonDisplay(Display):
             raise ValueError(f"measures must be some of {list(self.comparison.measures)}; got {measures!r}")
         found = [self.comparison.of(m) for m in chosen]
         n_pairs, scale = len(found[0]), font_scale()
-        columns = min(3 if n_pairs <= _FEW_PAIRS else len(chosen), len(chosen))
+        narrow = is_for_page()
+        columns = min(2 if narrow else 3 if n_pairs <= _FEW_PAIRS else len(chosen), len(chosen))
         rows = -(-len(chosen) // columns)
-        short = dict(zip((m.name for m in self.comparison.models), self._names(_LONGEST), strict=True))
-        names = [f"{short[d.model]} − {short[d.other]}" for d in found[0]]
+        short = dict(
+            zip(
+                (m.name for m in self.comparison.models),
+                self._names(_LONGEST_ON_PAGE if narrow else _LONGEST),
+                strict=True,
+            )
+        )
+        minus = " −\n" if narrow else " − "
+        names = [minus.join((short[d.model], short[d.other])) for d in found[0]]
         width = (2.75 if n_pairs <= _FEW_PAIRS else 2.3) * columns + 0.068 * max(map(len, names)) + 0.3
-        size = width * scale, ((1.0 + 0.2 * max(n_pairs, 2)) * rows + 0.45) * scale
-        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharey=True)
+        size = width * scale, ((1.0 + (0.32 if narrow else 0.2) * max(n_pairs, 2)) * rows + 0.45) * scale
+        figure, axes = new_figure(rows, columns, *size, sharey=True)
         for ax, measure, differences in zip(axes.flat, chosen, found, strict=False):
             self._draw_panel(ax, measure, differences)
             ax.set_yticks(range(n_pairs), names, fontsize=8 * scale)
@@ -109,8 +120,10 @@ class ModelComparisonDisplay(Display):
         text = f"{percent_text(self.comparison.level)} intervals; filled: the models differ"
         if n_pairs > 1 and self.comparison.adjust != "none":
             text += f", adjusted for {n_pairs} pairs ({self.comparison.adjust.capitalize()})"
-        figure.supxlabel(text, fontsize=8.5 * scale)
+        figure.supxlabel("\n".join(wrap(text, int(12 * size[0] / scale))), fontsize=8.5 * scale)
         self.axes_, self.figure_ = axes.reshape(-1)[: len(chosen)], figure
+        if narrow:
+            fit(*self.axes_)
         return self
 
     def _draw_panel(self, ax: Any, measure: str, differences: Sequence[Difference]) -> None:
@@ -132,8 +145,9 @@ class ModelComparisonDisplay(Display):
         ends = np.array([0.0, *(end for d in differences for end in d.interval if np.isfinite(end))])
         border = 0.08 * (float(np.abs(ends).max()) or 1.0) + 0.12 * float(np.ptp(ends))
         ax.set_xlim(float(ends.min()) - border, float(ends.max()) + border)
-        ax.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=3 if is_for_page() else 4, steps=[1, 2, 2.5, 5, 10]))
         draw_grid(ax, "x")
+        ax.ticklabel_format(axis="x", style="plain", useOffset=False)
         ax.tick_params(axis="x", labelsize=7.5 * scale)
         ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -209,15 +223,16 @@ class CriticalDifferenceDisplay(Display):
         depth = _BAR * (1 + max((level for *_, level in bars), default=-1))
         worst_first = list(r.order)[::-1]
         left, right = worst_first[: k // 2], worst_first[k // 2 :][::-1]
-        names = plain_texts(r.models, _LONGEST_NAME)
+        names = plain_texts(r.models, _LONGEST_ON_PAGE if is_for_page() else _LONGEST_NAME)
+        across = _AXIS * scale * (0.5 if is_for_page() else 1.0)
         texts = {i: f"{names[i]}  {r.average_ranks[i]:.2f}" for i in worst_first}
         below = 14 + depth + _LINE * max(len(left), len(right)) + 4
         figure = plt.figure(figsize=(8, 4))
         margins = [_width(figure, [texts[i] for i in side], 9 * scale) + _PAD * 2 for side in (left, right)]
-        width, height = margins[0] + _AXIS * scale + margins[1], (below + 62) * scale
+        width, height = margins[0] + across + margins[1], (below + 62) * scale
         figure.set_size_inches(width / 72, height / 72)
         # Across in average ranks (the best on the right), down in points from the axis.
-        ax = figure.add_axes((margins[0] / width, 0.0, _AXIS * scale / width, 1.0))
+        ax = figure.add_axes((margins[0] / width, 0.0, across / width, 1.0))
         ax.set(xlim=(k, 1), ylim=(below, -62))
         ax.axis("off")
         self._scale(ax, k, scale)

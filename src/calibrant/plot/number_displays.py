@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from ..data.checks import check_type
 from ..data.result import MeasuresDrawn
 from ..monitoring.monitor import CalibrationMonitor
 from .base import Display, draw_grid, one_axes
+from .fitting import new_figure
 from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts
 
 
@@ -53,9 +53,7 @@ class IntervalDisplay(Display):
         found, scale = self.result.measured(), font_scale()
         groups = [found] if self.result.one_unit else [[row] for row in found]
         height = (0.3 if self.result.one_unit else 0.5) * len(found) + 0.6
-        figure, axes = plt.subplots(
-            len(groups), 1, squeeze=False, figsize=(6.2 * scale, height * scale), layout="constrained"
-        )
+        figure, axes = new_figure(len(groups), 1, 6.2 * scale, height * scale)
         for ax, rows in zip(axes.flat, groups, strict=True):
             for at, row in enumerate(rows):
                 if np.isfinite(row.interval).all():
@@ -114,5 +112,4 @@ class MonitorDisplay(Display):
         low, high = float(min(powers.min(), -0.5)), float(max(powers.max(), 2.2))
         ax.set(xlabel="Rows seen", ylabel="e-value, power of 10", ylim=(low - 0.05 * (high - low), high * 1.08))
         draw_grid(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)

@@ -14,9 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..measure.result import ReliabilityCurve
-from .axes import draw_strip, place_of, points_from, side_of, strip_below
+from .axes import draw_strip, place_of, points_from
 from .base import draw_grid
 from .diagram import Diagram
+from .fitting import draw_legend, is_small, side_of, strip_below
 from .scale import Scale, ends_of, frame_of, scale_for, set_paper, set_ticks
 from .style import (
     IDENTITY_COLOR,
@@ -35,8 +36,6 @@ MARGIN = 0.04
 _LOWEST = 0.01
 #: With more models on a panel the legend names the models only.
 MOST_MODELS_WITH_KEY = 2
-#: Least size, in points, of a panel whose legend explains all marks.
-SIDE_WITH_KEY = 250.0
 #: Points below which the writing on a panel shrinks.
 TINY = 120.0
 #: Points from a panel's lower edge to the legend below it, at matplotlib's own font size.
@@ -87,6 +86,7 @@ def draw_panel(
 
     ``small`` is for one panel of many; ``below`` puts the legend under the axes, where it can cover nothing.
     """
+    small = small or (is_small(ax) and not below)
     index = n_models(ax)
     chosen = scale_for(ax, scale, fresh=index == 0)
     own = style_of(index)
@@ -101,6 +101,7 @@ def draw_panel(
     _CURVES.add(line)
     if diagram.bins is not None:
         _draw_bins(ax, diagram.bins, style, small=small)
+    _draw_values(ax, diagram.curve.values, style, small=small)
     found = diagram.estimate
     error = "" if found is None else f"ECE {error_text(found.value, found.interval)}"
     parts = [plain_text(name).lstrip("_")] if name is not None else []
@@ -109,7 +110,7 @@ def draw_panel(
     if place is not None:
         draw_strip(ax, diagram, style, place, small=small)
     if legend:
-        _draw_legend(ax, diagram, small=small, below=below)
+        _draw_key(ax, diagram, small=small, below=below)
 
 
 def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Line2D:
@@ -145,7 +146,7 @@ def _set_limits(ax: Axes, diagram: Diagram, *, fresh: bool) -> None:
 
 def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
     side = side_of(ax)
-    x, y = axis_texts(diagram, short=side < SIDE_WITH_KEY)
+    x, y = axis_texts(diagram, short=is_small(ax))
     across = strip_below(ax) or ax
     if not fresh and across.get_xlabel() not in ("", x):
         x = "Predicted probability"
@@ -156,7 +157,7 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
-    curve, frame = diagram.curve, frame_of(ax)
+    curve, frame = diagram.curve.line, frame_of(ax)
     smooth = curve.edges is None or curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
         x, lower, upper = frame.line(*curve.band_corners())
@@ -207,53 +208,52 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
             _ARROWHEADS.add(marks)
 
 
+def _draw_values(ax: Axes, values: ReliabilityCurve, style: Style, *, small: bool) -> None:
+    """Values that many rows share, with their own intervals."""
+    x, *ys = (frame_of(ax).inside(v) for v in (values.scores, values.observed, values.lower, values.upper))
+    if not np.isnan(values.lower).all():
+        ax.vlines(x, ys[1], ys[2], color=style.color, linewidth=1.4 if small else 1.8, zorder=5.1)
+    ax.scatter(x, ys[0], s=12 if small else 26, marker="D", color=style.color, zorder=5.2, clip_on=False)
+
+
 def marker_area(ax: Axes, n_bins: int) -> float:
     """Area in square points of the largest marker: it stays within the panel's border."""
     diameter = min(2 * 0.85 * MARGIN * side_of(ax), 12.0) * min(1.0, 20 / max(n_bins, 1)) ** 0.5
     return float(max(diameter, 1.5) ** 2)
 
 
-def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
+def _draw_key(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
     """Every model with its error; on a large panel also the meaning of line, band and bins."""
     lines = [line for line in ax.lines if line in _CURVES]
     handles: list[Any] = list(lines)
     texts = [str(line.get_label()) for line in lines]
-    if small and len(lines) == 1:
+    if small and below and len(lines) == 1:
         texts = [texts[0][texts[0].rindex("ECE") :]]
-    narrow = not below and side_of(ax) < SIDE_WITH_KEY
-    if narrow and not small:  # a narrow legend leaves the curve free
-        texts = [text.replace(": ECE ", "\nECE ") for text in texts]
-    key = not small and (below or (len(lines) <= MOST_MODELS_WITH_KEY and side_of(ax) >= SIDE_WITH_KEY))
-    if key:
+    if not small and (below or len(lines) <= MOST_MODELS_WITH_KEY):
         handles.append(next(line for line in ax.lines if line in _IDENTITIES))
         texts.append("perfect calibration")
         key_handles, key_texts = key_of(diagram, Style("0.35", "-", "o"), beyond=has_arrowheads(ax))
         handles += key_handles
         texts += key_texts
-    place: dict[str, Any] = {"loc": "best", "framealpha": 0.85}
-    if below:
-        place = {"loc": "upper left", "ncols": columns_of(texts), "frameon": False, "columnspacing": 1.2}
-        place["bbox_to_anchor"] = (0.02, -BELOW * font_scale())
-        place["bbox_transform"] = points_from(ax, 0.0, across_figure=True)
-    if below and small:
-        place = {"loc": "upper center", "frameon": False, "bbox_to_anchor": (0.5, -BELOW_SMALL * font_scale())}
-        place["bbox_transform"] = points_from(ax, 0.0)
-    legend = ax.legend(
-        handles,
-        texts,
-        fontsize=(7 if side_of(ax) >= TINY else 5) if small else 7.5 if narrow else 8,
-        title=None
-        if small or narrow or diagram.estimate is None
-        else f"Calibration error ({percent_text(diagram.level)} interval)",
-        title_fontsize=8.5,
-        alignment="left",
-        handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
-        handlelength=1.8 if small else 2.2,
-        borderpad=0.4,
-        borderaxespad=0.4,
-        **place,
-    )
-    legend.set_zorder(6)
+    look: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(ndivide=1, pad=0)}, "alignment": "left"}
+    look |= {"title_fontsize": 8.5, "handlelength": 1.8 if small else 2.2, "borderpad": 0.4, "borderaxespad": 0.4}
+    if not small and diagram.estimate is not None:
+        look["title"] = f"Calibration error ({percent_text(diagram.level)} interval)"
+    if not below:
+        draw_legend(ax, handles, texts, **look).set_zorder(6)
+        return
+    place: dict[str, Any] = {"loc": "upper left", "ncols": columns_of(texts), "columnspacing": 1.2, "fontsize": 8}
+    place["bbox_to_anchor"] = (0.02, -BELOW * font_scale())
+    if small:
+        size = 7 if side_of(ax) >= TINY else 5
+        place |= {
+            "loc": "upper center",
+            "ncols": 1,
+            "bbox_to_anchor": (0.5, -BELOW_SMALL * font_scale()),
+            "fontsize": size,
+        }
+    place["bbox_transform"] = points_from(ax, 0.0, across_figure=not small)
+    ax.legend(handles, texts, frameon=False, **look, **place).set_zorder(6)
 
 
 def columns_of(texts: list[str]) -> int:
@@ -274,6 +274,9 @@ def key_of(diagram: Diagram, style: Style, *, beyond: bool = False) -> tuple[lis
         dot = Line2D([], [], color=style.color, marker="o", markersize=5, markerfacecolor="white", linestyle="none")
         handles.append((bar, dot))
         texts.append(f"bins: area = samples, {level} bars")
+    if diagram.curve.values.scores.size:
+        handles.append(Line2D([], [], color=style.color, marker="D", markersize=4.5, linestyle="none"))
+        texts.append("value of many rows, by itself")
     if beyond:
         handles.append(Line2D([], [], color=style.color, marker="v", markersize=5, linestyle="none"))
         texts.append("0, 1 or beyond the scale")

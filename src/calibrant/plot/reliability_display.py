@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.docs import document
 from ..data.labels import check_label
+from ..data.notebook import for_page
 from ..data.public_function import InputOptions, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
@@ -21,6 +22,7 @@ from .axes import claim, classes_on, given_axes, is_own, match, new_axes, place_
 from .base import Display
 from .diagram import Diagram, diagrams_at_hand, diagrams_of, page_of_diagrams, rest_in_words
 from .figure import arrange_grid, arrange_single
+from .fitting import fit
 from .panels import draw_panel
 from .scale import check_scale
 from .style import class_texts, plain_text
@@ -259,7 +261,9 @@ class ReliabilityDisplay(Display):
         -------
         str
         """
-        return write_page(page_of_diagrams(self.diagrams, self.estimate, self.name), path)
+        with for_page():
+            still = type(self)(self.diagrams[:1], self.estimate, name=self.name).plot().to_svg()
+        return write_page(page_of_diagrams(self.diagrams, self.estimate, self.name, still), path)
 
     @public_function()
     def plot(
@@ -321,7 +325,7 @@ class ReliabilityDisplay(Display):
                 name=name,
                 histogram=histogram,
                 legend=legend,
-                small=several,
+                small=several and is_own(panel.figure),
                 below=is_own(panel.figure),
                 options={**({} if color is None else {"color": color}), **(line_kwargs or {})},
                 scale=scale,
@@ -330,8 +334,10 @@ class ReliabilityDisplay(Display):
             if several:
                 panel.set_title(names[i], fontsize=9)
         self.axes_ = np.array([panel for panel, _ in pairs], dtype=object)
-        self.ax_ = self.axes_ if several else self.axes_[0]
         self.figure_ = self.axes_[0].figure
+        if not is_own(self.figure_):
+            fit(*self.axes_)
+        self.ax_ = self.axes_ if several else self.axes_[0]
         if title is not None:
             (self.figure_.suptitle if several else self.ax_.set_title)(plain_text(title, 200))
         if is_own(self.figure_) and several:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import PowerNorm, to_rgba_array
@@ -21,6 +20,7 @@ from ..estimators import DirichletKernel
 from ..estimators.simplex import simplex_cells
 from ..estimators.simplex_kernel import Simplex, seen_from
 from ..notions import as_notion
+from .fitting import fit, is_small, new_figure
 from .style import LONGEST_IN_PANEL, STYLES, class_texts
 
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
@@ -183,6 +183,7 @@ class SimplexDisplay(Documented):
             if several:
                 panel.set_title(f"Frequency of {names[k]}", fontsize=9, pad=8)
         _draw_bar(self.axes_, picture, words)
+        fit(*self.axes_)
         return self
 
 
@@ -301,6 +302,7 @@ class SimplexMapDisplay(Documented):
             self._draw_heat()
         else:
             self._draw_arrows(self.axes_[0])
+        fit(*self.axes_)
         return self
 
     def _draw_arrows(self, ax: Any) -> None:
@@ -341,7 +343,7 @@ class SimplexMapDisplay(Documented):
 def _panels(ax: Any, n: int, size: tuple[float, float], shown: str) -> AnyArray:
     """Given axes, or those of a new figure of a size in inches; ValueError for another number of them."""
     if ax is None:
-        ax = plt.subplots(1, n, figsize=size, squeeze=False, layout="constrained")[1]
+        ax = new_figure(1, n, *size)[1]
     panels = [a for a in np.asarray(ax, dtype=object).ravel() if a is not None]
     if len(panels) != n:
         raise ValueError(f"ax must hold {n} axes for {shown}; got {len(panels)}")
@@ -378,7 +380,9 @@ def draw_simplex(ax: Any, classes: tuple[Label, ...]) -> None:
             at = to_page(ends[:1])[0] + 0.04 * out / np.linalg.norm(out)
             ax.text(*at, f"{fifth:.1f}", color=_COLORS[k], fontsize=6.5, ha="center", va="center")
     shifts = (-0.02, -0.075), (0.02, -0.075), (0.0, 0.06)
-    for k, (at, shift, name) in enumerate(zip(CORNERS, shifts, class_texts(classes, LONGEST_IN_PANEL), strict=True)):
+    for k, (at, shift, name) in enumerate(
+        zip(CORNERS, shifts, class_texts(classes, 10 if is_small(ax) else LONGEST_IN_PANEL), strict=True)
+    ):
         ax.text(at[0] + shift[0], at[1] + shift[1], name, color=_COLORS[k], ha="center", va="center", fontsize=9)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from ..comparison.subgroups.build import subgroup_calibration
 from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_type
-from .base import Display
-from .style import GRID_COLOR, class_text, percent_text, plain_text, plain_texts, style_of
+from .base import Display, draw_grid
+from .fitting import is_small, new_figure
+from .style import class_text, percent_text, plain_text, plain_texts, style_of
 
 #: Inches a subgroup and a heading, and around the panels.
 _ROW, _AROUND = 0.27, 1.45
@@ -94,18 +95,16 @@ class SubgroupDisplay(Display):
         axes : two Axes, optional
             Two axes that share their y; by default those of a new figure.
         """
-        import matplotlib.pyplot as plt
-
         report = self.report
         several = len(report.columns) > 1
         if axes is None:
-            axes = plt.subplots(1, 2, figsize=self.size_of(report), sharey=True, layout="constrained")[1]
+            axes = new_figure(1, 2, *self.size_of(report), sharey=True)[1][0]
         if np.size(axes) != 2:
             raise TypeError(
                 "a SubgroupDisplay takes two axes, for gaps and for errors: plt.subplots(1, 2, sharey=True)[1]"
             )
         left, right = axes
-        style = style_of(0)
+        style, longest = style_of(0), 14 if is_small(left) else _LONGEST_SUBGROUP
         ticks, names, y = [], [], 0.0
         bounds = []
         for column in report.columns:
@@ -113,7 +112,7 @@ class SubgroupDisplay(Display):
                 left.text(
                     -0.02,
                     y,
-                    plain_text(column.name, _LONGEST_SUBGROUP),
+                    plain_text(column.name, longest),
                     transform=left.get_yaxis_transform(),
                     ha="right",
                     va="center",
@@ -121,7 +120,7 @@ class SubgroupDisplay(Display):
                     fontweight="bold",
                 )
                 y += 1
-            short = plain_texts((subgroup.name for subgroup in column.subgroups), _LONGEST_SUBGROUP)
+            short = plain_texts((subgroup.name for subgroup in column.subgroups), longest)
             for subgroup, name in zip(column.subgroups, short, strict=True):
                 off = subgroup.adjusted <= 1 - report.level
                 color = "0.55" if subgroup.warnings else style.color
@@ -163,19 +162,18 @@ class SubgroupDisplay(Display):
         left.set_xlim(-1.08 * widest, 1.08 * widest)
         right.set_xlim(left=0.0)
         left.axvline(0.0, color="0.45", linewidth=1.0, zorder=1)
-        about = "accuracy - confidence" if report.label is None else "observed - stated"
-        left.set_xlabel(f"Gap, {about}")
+        left.set_xlabel("Accuracy minus confidence" if report.label is None else "Observed minus stated")
         right.set_xlabel("Calibration error")
         right.text(1.02, 1.01, "rows", transform=right.transAxes, ha="left", va="bottom", fontsize=8)
         whom = "confidence" if report.label is None else class_text(report.label)
         left.set_title(f"{whom}, {percent_text(report.level)} intervals", fontsize=10, loc="left")
-        corrected = "" if report.adjust == "none" else ", corrected"
-        right.set_title(f"filled: off at {1 - report.level:.3g}{corrected}", fontsize=9, loc="left", color="0.3")
+        which = "p" if report.adjust == "none" else "adjusted p"
+        words = f"filled: miscalibrated ({which} ≤ {1 - report.level:.3g})"
+        right.set_title(words, fontsize=9, loc="left", color="0.3")
         for ax in (left, right):
-            ax.grid(axis="x", color=GRID_COLOR, linewidth=0.8)
-            ax.set_axisbelow(True)
+            draw_grid(ax, "x")
             ax.spines[["top", "right"]].set_visible(False)
             ax.locator_params(axis="x", nbins=5)
         right.spines["left"].set_visible(True)
-        self.axes_, self.figure_ = (left, right), left.figure
-        return self
+        self.axes_ = left, right
+        return self._drawn(left, right)

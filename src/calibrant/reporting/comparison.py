@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +13,8 @@ from ..calibrators import Calibrator
 from ..calibrators.choosing import SCORE_WORDS, choice_sentence, choice_words
 from ..data.checks import check_choice
 from ..data.printing import Audience, fitted, half_width, known, printable, signed, text_table, with_ends
-from ..data.result import Result, Table, jsonable
+from ..data.result import Result, Table, WithPage, jsonable
 from ..data.types import Label
-from ..data.writing import write_page
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words
 from .html import TABLES, page_of, views_of
@@ -207,7 +205,7 @@ class ComparedCalibrator(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibratorComparison(Table):
+class CalibratorComparison(WithPage, Table):
     """Result of :func:`calibrant.compare_calibrators`.
 
     Attributes
@@ -392,6 +390,9 @@ class CalibratorComparison(Table):
     def _figure_html(self) -> str:
         return self.after._figure_html()
 
+    def _page(self, name: str) -> str:
+        return _page_of(self, name)
+
     def _marked(self) -> list[bool]:
         return [row.name == self.chosen for row in self.rows]
 
@@ -406,18 +407,9 @@ class CalibratorComparison(Table):
         columns["chosen"] = [row.name == self.chosen for row in self.rows]
         return columns
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``.
-
-        Parameters
-        ----------
-        path : str or path-like, optional
-            File to write the page to.
-        """
-        return write_page(_page_of(self), path)
 
 
-def _page_of(comparison: CalibratorComparison) -> str:
+def _page_of(comparison: CalibratorComparison, name: str) -> str:
     """HTML text of a comparison, with the diagrams before and after."""
     c = replace(comparison, audience=comparison.audience.for_page)
     after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
@@ -425,7 +417,7 @@ def _page_of(comparison: CalibratorComparison) -> str:
     order = [row.label for row in pairs[0][1].per_class]
     charts = [{"caption": caption, "views": views_of(report, order, short=True)} for caption, report in pairs]
     about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": change_of}
-    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", **TABLES, **about)
+    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", name=name, **TABLES, **about)
 
 
 def change_of(row: ComparedCalibrator) -> str:

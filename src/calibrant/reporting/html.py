@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from ..data import __version__
-from ..data.notebook import drawing, strips
+from ..data.notebook import made, strips
 from ..data.printing import pvalue_text
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
@@ -51,18 +49,16 @@ _UNKNOWN = ("amber", "Look closer", "?")
 _DRAWN_FROM = 3.0
 
 
-def render(report: Report) -> str:
+def render(report: Report, name: str = "") -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
     shown = replace(report, audience=report.audience.for_page)
-    return page_of(
-        "report.html", shown, report.headline.level, [{"views": views_of(report)}], "Report", **_about(shown)
-    )
+    charts = [{"views": views_of(report)}]
+    return page_of("report.html", shown, report.headline.level, charts, "Report", name=name, **_about(shown))
 
 
 def render_inline(report: Report) -> str:
     """The report as a part of another page: a still picture, no script, and rules that apply inside it only."""
-    figure = "" if report.curves is None else still_of(report.curves)
-    about = {**_about(report), "base": "inline.html", "figure": figure}
+    about = {**_about(report), "base": "inline.html", "figure": report._figure_html(), "name": report._data_name}
     return page_of("report.html", report, report.headline.level, [], "Report", **about)
 
 
@@ -98,15 +94,6 @@ TABLES = {
 }
 
 
-def still_of(curves: Curves) -> str:
-    """The smooth curve with its band, and the bins, as one picture."""
-    smooth, bins = _first(curves.smooth or curves.isotonic), _first(curves.bins)
-    enough = np.where(smooth.count >= _DRAWN_FROM, 1.0, np.nan)
-    band = (smooth.scores, smooth.lower * enough, smooth.upper * enough)
-    dots = (bins.scores, bins.observed, bins.count, bins.lower, bins.upper)
-    return drawing((smooth.scores, smooth.observed * enough), band, dots)
-
-
 def _first(bands: Mapping[str, ReliabilityCurve]) -> ReliabilityCurve:
     """The curve of the first band: curves do not depend on the band."""
     return next(iter(bands.values()))
@@ -120,30 +107,32 @@ def axes_of(notion: str, label: Label) -> tuple[str, str]:
     return _axis(label), "Observed frequency"
 
 
-def page_of_result(result: Any) -> str:
+def page_of_result(result: Any, name: str = "") -> str:
     """Page of a report, or of a result that has a summary and tables."""
     if isinstance(result, Report):
-        return render(result)
+        return render(result, name)
     return page_of(
         "result.html",
         result,
         0.0,
         [],
         type(result).__name__,
+        name=name,
         figure=result._figure_html(),
         inside=result._words_html(2),
     )
 
 
-def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
+def page_of(
+    template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, *, name: str = "", **more: Any
+) -> str:
     """A template filled in; the page's own script and rules are at hand in every one."""
     try:
         from jinja2 import Environment, FunctionLoader
     except ImportError as error:
         raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
     environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, calibrant {__version__}"
-    more = {"base": "page.html", "about": made, **more}
+    more = {"base": "page.html", "about": made(name), **more}
     page: str = environment.get_template(template).render(
         r=result,
         theme=asset("theme.css"),
@@ -177,10 +166,11 @@ def views_of(report: Report, order: Sequence[Label] = (), *, short: bool = False
         name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
         views.append(view_of(name, report.curves, *axes_of(report.notion, label)))
     errors = {row.label: class_digits(row)[0] for row in report.per_class}
-    for label in order or errors:
+    off = () if order else report._off
+    for label in order or sorted(errors, key=lambda label: label not in off):
         name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]})"
         views.append(view_of(name, report.class_curves[label], _axis(label), "Observed frequency"))
-    return views
+    return [*views[1:2], *views[:1], *views[2:]] if off and report.curves is not None else views
 
 
 def _axis(label: Label) -> str:
@@ -191,7 +181,8 @@ def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
     """Data of one problem for the script."""
     view: dict[str, Any] = {"name": name, "x": x, "y": y}
     if curves.smooth:
-        view["smooth"] = _smooth(curves.smooth)
+        view["smooth"] = _smooth({band: one.line for band, one in curves.smooth.items()})
+        view["values"] = _points({band: one.values for band, one in curves.smooth.items()})
     if curves.isotonic:
         view["isotonic"] = _isotonic(curves.isotonic)
     bins = _first(curves.bins)
@@ -223,6 +214,13 @@ def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
         "o": thinned(curve.observed),
         "bands": {name: [thinned(one.lower), thinned(one.upper)] for name, one in bands.items()},
     }
+
+
+def _points(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
+    """Values that many rows share."""
+    first = _first(curves)
+    bands = {name: [_list(one.lower), _list(one.upper)] for name, one in curves.items()}
+    return {"s": _list(first.scores), "o": _list(first.observed), "bands": bands}
 
 
 def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:

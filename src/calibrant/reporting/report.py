@@ -152,6 +152,12 @@ class Report(WithPage, Picture, Table):
         return " ".join(self.verdict_parts)
 
     @property
+    def _off(self) -> tuple[Label, ...]:
+        """Classes found to be miscalibrated, which pages and pictures begin with; none where all rows are."""
+        of_rows = self.headline.interval.low > 0 and self.curves is not None
+        return () if of_rows else tuple(row.label for row in self.per_class if row.significant)
+
+    @property
     def curve(self) -> ReliabilityCurve | None:
         """Smooth curve of the notion with its confidence band; None when the notion has several problems."""
         return None if self.curves is None else self.curves.smooth["confidence"]

@@ -120,6 +120,12 @@
     }
     make(svg, "line", { class: "reference", x1: px(0), y1: py(0), x2: px(1), y2: py(1) });
     for (const run of runs(x, y)) make(svg, "polyline", { class: "smooth", points: run.map((i) => `${px(x[i])},${py(y[i])}`).join(" ") });
+    const own = view.values && !c.isotonic ? view.values : { s: [], bands: {} };
+    own.s.forEach((s, i) => {
+      const [low, high] = own.bands[bands.value] || [[], []], d = 6;
+      if (low[i] !== null && low[i] !== undefined) make(svg, "line", { class: "own", x1: px(s), x2: px(s), y1: py(low[i]), y2: py(high[i]) });
+      make(svg, "path", { class: "own", d: `M${px(s)} ${py(own.o[i]) - d}l${d} ${d}l${-d} ${d}l${-d} ${-d}z` });
+    });
     const total = view.bins.reduce((sum, b) => sum + b.n, 0);
     for (const b of view.bins) {
       if (b.o === null) continue;
@@ -190,6 +196,7 @@
     const asked = kinds.value === "isotonic", banded = shown.every((c) => c.banded);
     find("curve-name").textContent = shown.every((c) => c.isotonic) ? "isotonic (CORP) curve" : "smooth curve";
     find("bin-key").hidden = !charts.some((_, c) => viewOf(c, Number(select.value)).bins.some((b) => b.o !== null));
+    find("own-key").hidden = !charts.some((_, c) => { const v = viewOf(c, Number(select.value)); return v.values && v.values.s.length && !shown[c].isotonic; });
     find("band-key").hidden = !shown.some((c) => c.banded);
     for (const note of notes) note.hidden = note.dataset.band !== bands.value;
     find("missing").hidden = banded && shown.every((c) => c.isotonic === asked);
