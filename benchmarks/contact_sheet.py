@@ -3,12 +3,14 @@
     python benchmarks/contact_sheet.py FOLDER
 
 Needs Chromium. Writes FOLDER/<width>.html and FOLDER/<width>.png, and the page of each result that has one as
-FOLDER/page-<name>-<width>.png.
+FOLDER/page-<name>-<width>.png; prints by how many pixels anything is wider than the room that it has.
 """
 
 from __future__ import annotations
 
 import html
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -93,6 +95,37 @@ def shoot(page: Path, picture: Path, width: int, height: int) -> None:
     frame.unlink()
 
 
+#: By how many pixels an open part is wider than what it lies in, which then scrolls, or the page than its window.
+PROBE = """
+const found = {};
+for (const frame of document.querySelectorAll("iframe")) {
+  const doc = frame.contentDocument, parts = [...doc.querySelectorAll(".calibrant-shown, pre, .picture")];
+  const open = [doc.documentElement, ...parts.filter((part) => !part.closest("details:not([open])"))];
+  found[frame.name] = Math.max(...open.map((part) => part.scrollWidth - part.clientWidth));
+}
+document.body.innerHTML = "";
+document.body.textContent = JSON.stringify(found);
+"""
+
+
+def overflows(shown: dict[str, str], folder: Path) -> dict[str, list[int]]:
+    """Pixels by which HTML is too wide, at every width."""
+    frames = "".join(
+        f'<iframe name="{name}|{width}" style="border:0;width:{width}px" srcdoc="{html.escape(text)}"></iframe>'
+        for name, text in shown.items()
+        for width in WIDTHS
+    )
+    page = folder / "probe.html"
+    script = f"addEventListener('load', () => setTimeout(() => {{ {PROBE} }}, 500));"
+    page.write_text(f"<!doctype html><meta charset=utf-8><body>{frames}<script>{script}</script>", encoding="utf-8")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1200", "--virtual-time-budget=20000")
+    command = [str(CHROMIUM), *flags, "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    page.unlink()
+    found = json.loads(html.unescape(re.findall(r"<body>(\{.*\})", done.stdout, re.DOTALL)[0]))
+    return {name: [found[f"{name}|{width}"] for width in WIDTHS] for name in shown}
+
+
 def main(folder: Path) -> None:
     """Write the sheets."""
     if CHROMIUM is None:
@@ -106,6 +139,13 @@ def main(folder: Path) -> None:
         page = folder / f"{width}.html"
         page.write_text(sheet, encoding="utf-8")
         shoot(page, folder / f"{width}.png", width, 30_000 if width < 500 else 22_000)
+    style = "<!doctype html><meta charset=utf-8><style>body{margin:8px;font:14px system-ui,sans-serif}</style>"
+    shown = {name: style + one._repr_html_() for name, one in found}
+    shown |= {f"page: {name}": one.to_html() for name, one in found if hasattr(one, "to_html")}
+    print(f"{'pixels too wide at':<28}" + "".join(f"{width:>8}" for width in WIDTHS))
+    for name, wide in overflows(shown, folder).items():
+        if max(wide) > 0:
+            print(f"{name:<28}" + "".join(f"{pixels:>8}" for pixels in wide))
     for name, one in found:
         if hasattr(one, "to_html"):
             page = folder / f"page-{name.replace(' ', '-')}.html"

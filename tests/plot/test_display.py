@@ -118,7 +118,7 @@ def test_one_panel_holds_curve_band_bins_identity_strip_and_the_number():
     assert "95 %" in ax.get_legend().get_title().get_text()
     identity, curve = ax.lines[:2]
     np.testing.assert_array_equal(identity.get_xydata(), [[0, 0], [1, 1]])
-    np.testing.assert_array_equal(curve.get_ydata(), display.diagrams[0].curve.observed)
+    np.testing.assert_array_equal(curve.get_ydata(), display.diagrams[0].curve.line.observed)
     (marks,) = dots(ax)
     bins = display.diagrams[0].bins
     np.testing.assert_allclose(marks.get_offsets(), np.c_[bins.scores, bins.observed][bins.count > 0])

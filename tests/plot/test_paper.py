@@ -47,7 +47,7 @@ def test_axes_are_square_and_equal_and_everything_is_on_them(shown):
         assert ((xy >= low) & (xy <= high)).all()
     known = (diagram.bins.count > 0) & ~np.isnan(diagram.bins.observed)
     marks = np.concatenate([m.get_offsets() for m in dots(ax)])
-    assert len(marks) == known.sum()  # none is dropped
+    assert len(marks) == known.sum() + diagram.curve.values.scores.size  # none is dropped
     places = ax.transData.transform(marks)
     assert np.isfinite(places).all()
     assert (places >= [box.x0 - 1, box.y0 - 1]).all()
@@ -223,7 +223,9 @@ def test_panels_of_classes():
     (key,) = display.figure_.legends
     assert "0, 1 or beyond the scale" in [t.get_text() for t in key.get_texts()]
     marks = [m for ax in display.axes_ for m in ax.collections if isinstance(m, PathCollection)]
-    assert sum(len(m.get_offsets()) for m in marks) == sum((d.bins.count > 0).sum() for d in display.diagrams)
+    assert sum(len(m.get_offsets()) for m in marks) == sum(
+        (d.bins.count > 0).sum() + d.curve.values.scores.size for d in display.diagrams
+    )
 
 
 def test_ticks():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .printing import half_width, known, pvalue_text, signed, text_table
+from .printing import fitted, half_width, known, pvalue_text, signed, text_table
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
 _SEEN, _MOST = 12, 500
@@ -59,7 +59,7 @@ def _rules() -> str:
 
 def preformatted(text: str) -> str:
     """Plain text, its columns kept."""
-    return f"<pre>{escape(text)}</pre>"
+    return f"<pre>{escape(fitted(text))}</pre>"
 
 
 def paragraph(text: str) -> str:

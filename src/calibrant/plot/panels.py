@@ -92,7 +92,7 @@ def draw_panel(
     own = style_of(index)
     style = Style(*(options.get(name, getattr(own, name)) for name in Style._fields))
     if not any(line in _IDENTITIES for line in ax.lines):
-        _IDENTITIES.add(_draw_frame(ax, diagram, chosen, small=small))
+        _IDENTITIES.add(_draw_frame(ax, diagram, chosen, small=small, few=small and (below or side_of(ax) < TINY)))
     if not chosen.is_paper:
         _set_limits(ax, diagram, fresh=index == 0)
     _name_axes(ax, diagram, fresh=index == 0, small=small)
@@ -113,8 +113,8 @@ def draw_panel(
         _draw_key(ax, diagram, small=small, below=below)
 
 
-def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Line2D:
-    """Square axes with numbers, a faint grid, the identity, and shade where no score can lie."""
+def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool, few: bool) -> Line2D:
+    """Square axes with (few) numbers, a faint grid, the identity, and shade where no score can lie."""
     ax.set_aspect("equal", adjustable="box")
     if scale.is_paper:
         histogram = diagram.papers.get(scale.name, diagram.histogram)
@@ -123,7 +123,7 @@ def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Lin
         low, high = ends_of(markers, histogram.count, edges)
         least = max(diagram.lowest, min(diagram.domain[0], _LOWEST))
         set_paper(ax, scale, (max(low, least), high), MARGIN)
-    set_ticks(ax, scale, side_of(ax), small=small)
+    set_ticks(ax, scale, side_of(ax), small=few)
     ax.tick_params(labelsize=7 if small else None, labelbottom=strip_below(ax) is None, labelleft=True)
     draw_grid(ax)
     if diagram.domain[0] > 0:
@@ -210,6 +210,8 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
 
 def _draw_values(ax: Axes, values: ReliabilityCurve, style: Style, *, small: bool) -> None:
     """Values that many rows share, with their own intervals."""
+    if not values.scores.size:
+        return
     x, *ys = (frame_of(ax).inside(v) for v in (values.scores, values.observed, values.lower, values.upper))
     if not np.isnan(values.lower).all():
         ax.vlines(x, ys[1], ys[2], color=style.color, linewidth=1.4 if small else 1.8, zorder=5.1)
@@ -229,6 +231,8 @@ def _draw_key(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
     texts = [str(line.get_label()) for line in lines]
     if small and below and len(lines) == 1:
         texts = [texts[0][texts[0].rindex("ECE") :]]
+    if strip_below(ax) is not None:  # a legend that is narrow leaves the curve free
+        texts = [text.replace(": ECE ", "\nECE ") for text in texts]
     if not small and (below or len(lines) <= MOST_MODELS_WITH_KEY):
         handles.append(next(line for line in ax.lines if line in _IDENTITIES))
         texts.append("perfect calibration")
