@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 
 from ..data.docs import Documented
@@ -86,6 +87,13 @@ class Display(Documented):
 def one_axes(ax: Any, width: float, height: float) -> Any:
     """Given axes, or those of a new figure of a size in inches."""
     return new_figure(1, 1, width, height)[1][0, 0] if ax is None else ax
+
+
+def draw_interval(ax: Axes, at: float, value: float, interval: Any, color: str, *, filled: bool = True) -> None:
+    """Draw a value with its interval on a row; a hollow one is not significant."""
+    if np.isfinite(interval).all():
+        ax.plot(list(interval), [at, at], color=color, linewidth=1.8, solid_capstyle="butt", zorder=2)
+    ax.plot([value], [at], "o", color=color, markersize=5, markerfacecolor=color if filled else "white", zorder=3)
 
 
 def draw_grid(ax: Axes, axis: Any = "both") -> None:

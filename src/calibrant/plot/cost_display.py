@@ -11,7 +11,7 @@ from ..data.printing import half_width, known
 from ..decisions.cost import expected_cost
 from .line_displays import CurveDisplay
 from .scale import tick_text
-from .style import class_text, style_of
+from .style import style_of
 
 #: Thresholds nearer to an end than this need an axis of log odds, with these numbers.
 _NARROW = 0.02
@@ -76,4 +76,3 @@ class CostDisplay(CurveDisplay):
             ax.minorticks_off()
         ax.set_xlim((end, 1 - end) if end < _NARROW else (0, 1))
         ax.set_ylim(bottom=0)
-        ax.set_title(f"Acting on {class_text(curves[0].label)}", fontsize=10)

@@ -106,6 +106,8 @@ class CurveDisplay(Display):
             self._draw_with(ax, curve, style.color)
         ax.set(xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])
         self._set_limits(ax, curves)
+        if hasattr(curves[0], "label"):
+            ax.set_title(f"Acting on {class_text(curves[0].label)}", fontsize=10)
         draw_grid(ax)
         outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
         draw_legend(ax, *ax.get_legend_handles_labels(), **(outside if many else {"loc": self.legend}))
@@ -118,7 +120,7 @@ class CurveDisplay(Display):
         """Draw the rest of a curve, beside its line."""
 
     def _set_limits(self, ax: Any, curves: list[Any]) -> None:
-        """Limits, and a title."""
+        """Set the limits."""
 
 
 class RiskCoverageDisplay(CurveDisplay):
@@ -214,7 +216,6 @@ class DecisionCurveDisplay(CurveDisplay):
         whole = high - low > 0.8 or low == high  # most of it: all of it
         ax.set_xlim((0.0, 1.0) if whole else (max(low - margin, 0.0), min(high + margin, 1.0)))
         ax.set_ylim(-_BELOW * top, 1.06 * top)
-        ax.set_title(f"Acting on {class_text(curves[0].label)}", fontsize=10)
 
 
 class MurphyDisplay(CurveDisplay):
@@ -256,7 +257,6 @@ class MurphyDisplay(CurveDisplay):
     def _set_limits(self, ax: Any, curves: list[Any]) -> None:
         ax.set(xlim=(0, 1))
         ax.set_ylim(bottom=0)
-        ax.set_title(f"Acting on {class_text(curves[0].label)}", fontsize=10)
 
 
 class BrierCurveDisplay(MurphyDisplay):

@@ -15,7 +15,7 @@ from ..comparison.models.result import Difference, ModelComparison, higher_is_be
 from ..data.checks import check_type
 from ..data.notebook import is_for_page
 from ..scores.ranks import ModelRanks, rank_models
-from .base import Display, draw_grid
+from .base import Display, draw_grid, draw_interval
 from .fitting import fit, new_figure
 from .style import STYLES, font_scale, percent_text, plain_text, plain_texts
 
@@ -138,9 +138,7 @@ class ModelComparisonDisplay(Display):
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
                 ax.text(0.5, row, "no interval (∞)", fontsize=7.5 * scale, color="0.35", bbox=box, **place)
                 continue
-            ax.plot(list(d.interval), [row, row], color=color, linewidth=1.8, solid_capstyle="butt", zorder=2)
-            inside = "white" if d.better is None else color
-            ax.plot([d.corrected], [row], marker="o", markersize=5, color=color, markerfacecolor=inside, zorder=3)
+            draw_interval(ax, row, d.corrected, d.interval, color, filled=d.better is not None)
         ax.axvline(0, color="0.25", linewidth=1.0, zorder=1)
         ends = np.array([0.0, *(end for d in differences for end in d.interval if np.isfinite(end))])
         border = 0.08 * (float(np.abs(ends).max()) or 1.0) + 0.12 * float(np.ptp(ends))

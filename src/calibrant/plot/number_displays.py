@@ -9,7 +9,7 @@ import numpy as np
 from ..data.checks import check_type
 from ..data.result import MeasuresDrawn
 from ..monitoring.monitor import CalibrationMonitor
-from .base import Display, draw_grid, one_axes
+from .base import Display, draw_grid, draw_interval, one_axes
 from .fitting import new_figure
 from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts
 
@@ -56,9 +56,7 @@ class IntervalDisplay(Display):
         figure, axes = new_figure(len(groups), 1, 6.2 * scale, height * scale)
         for ax, rows in zip(axes.flat, groups, strict=True):
             for at, row in enumerate(rows):
-                if np.isfinite(row.interval).all():
-                    ax.plot(row.interval, (at, at), color=STYLES[0].color, linewidth=1.8, zorder=2)
-                ax.plot(row.value, at, "o", color=STYLES[0].color, markersize=5, zorder=3)
+                draw_interval(ax, at, row.value, row.interval, STYLES[0].color)
             for ideal in {row.ideal for row in rows if row.ideal is not None}:
                 ax.axvline(ideal, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
             ax.set_yticks(range(len(rows)), plain_texts(row.name for row in rows), fontsize=8.5 * scale)

@@ -9,7 +9,7 @@ import numpy as np
 from ..comparison.subgroups.build import subgroup_calibration
 from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_type
-from .base import Display, draw_grid
+from .base import Display, draw_grid, draw_interval
 from .fitting import is_small, new_figure
 from .style import class_text, percent_text, plain_text, plain_texts, style_of
 
@@ -105,50 +105,20 @@ class SubgroupDisplay(Display):
             )
         left, right = axes
         style, longest = style_of(0), 14 if is_small(left) else _LONGEST_SUBGROUP
-        ticks, names, y = [], [], 0.0
-        bounds = []
+        beside = [ax.get_yaxis_transform() for ax in axes]
+        ticks, names, bounds, y = [], [], [], 0.0
         for column in report.columns:
             if several:
-                left.text(
-                    -0.02,
-                    y,
-                    plain_text(column.name, longest),
-                    transform=left.get_yaxis_transform(),
-                    ha="right",
-                    va="center",
-                    fontsize=9,
-                    fontweight="bold",
-                )
+                heading: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "ha": "right"}
+                left.text(-0.02, y, plain_text(column.name, longest), transform=beside[0], va="center", **heading)
                 y += 1
             short = plain_texts((subgroup.name for subgroup in column.subgroups), longest)
             for subgroup, name in zip(column.subgroups, short, strict=True):
                 off = subgroup.adjusted <= 1 - report.level
                 color = "0.55" if subgroup.warnings else style.color
-                for ax, value, interval in (
-                    (left, subgroup.gap, subgroup.gap_interval),
-                    (right, subgroup.error, subgroup.error_interval),
-                ):
-                    ax.plot(list(interval), [y, y], color=color, linewidth=1.6, solid_capstyle="butt", zorder=2)
-                    ax.plot(
-                        [value],
-                        [y],
-                        marker="o",
-                        markersize=5.5,
-                        color=color,
-                        markerfacecolor=color if off else "white",
-                        markeredgewidth=1.3,
-                        linestyle="none",
-                        zorder=3,
-                    )
-                right.text(
-                    1.02,
-                    y,
-                    f"{subgroup.n_samples:,}",
-                    transform=right.get_yaxis_transform(),
-                    ha="left",
-                    va="center",
-                    fontsize=8,
-                )
+                draw_interval(left, y, subgroup.gap, subgroup.gap_interval, color, filled=off)
+                draw_interval(right, y, subgroup.error, subgroup.error_interval, color, filled=off)
+                right.text(1.02, y, f"{subgroup.n_samples:,}", transform=beside[1], va="center", fontsize=8)
                 bounds += [abs(v) for v in (subgroup.gap, *subgroup.gap_interval) if np.isfinite(v)]
                 ticks.append(y)
                 names.append(name)
