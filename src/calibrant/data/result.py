@@ -223,7 +223,8 @@ class WithPage:
 
         Parameters
         ----------
-        path : path, optional
+        path : str or path-like, optional
+            File to write the page to.
         name : str, optional
             Name of the data, at the foot of the page beside date and version; default: that of the column of scores,
             where they came in one.

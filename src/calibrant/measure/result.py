@@ -143,7 +143,7 @@ class ReliabilityCurve(Picture, Table):
 
     @property
     def line(self) -> ReliabilityCurve:
-        """What is drawn as a line: from the first rows to the last, without values that many rows share."""
+        """The curve as a line: from the first rows to the last, without values that many rows share."""
         if self.edges is not None:
             return self
         rows = np.flatnonzero((self.density > 0) & ~np.isnan(self.observed))

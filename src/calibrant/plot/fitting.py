@@ -116,7 +116,7 @@ class Room:
         self._tried: Bbox | None = None
 
     def get_subplotspec(self) -> Any:
-        """What a tight layout asks for."""
+        """The place in the grid, for a tight layout."""
         return self.ax.get_subplotspec()
 
     def __call__(self, ax: Any, renderer: Any) -> Bbox:

@@ -452,7 +452,7 @@ class NullDistributionDisplay(Display):
             va="top",
             bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5},
         )
-        # Of an estimator, its name without parameters; not how many draws there were.
+        # The name of the estimator or test, without parameters and draws.
         ax.set_title(plain_text(re.sub(r"\(\w+=.*?\)|, \d.*", "", r.name), 60), fontsize=10)
         return self._drawn(ax)
 

@@ -408,7 +408,6 @@ class CalibratorComparison(WithPage, Table):
         return columns
 
 
-
 def _page_of(comparison: CalibratorComparison, name: str) -> str:
     """HTML text of a comparison, with the diagrams before and after."""
     c = replace(comparison, audience=comparison.audience.for_page)
