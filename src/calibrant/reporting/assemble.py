@@ -237,7 +237,7 @@ def report(
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
     classes and not with n: a fifth of a second for two classes or a hundred, two thirds for a thousand; class by class
     more, two seconds for a hundred and some five for a thousand. The posterior is fitted once; other intervals than the
-    headline's, the gain of a repair and the words that tell it (of a thousand classes a second and a half), curves, and
+    headline's, the gain of a repair and the words that tell it (some two seconds for a thousand classes), curves, and
     the power of the test are computed when they are first read.
 
     Examples
