@@ -190,7 +190,7 @@ def test_resampled_parts_are_a_bootstrap_by_hand():
     gained, flat = (overfits(models, rules, units, seed, steps=steps)[0] for steps in (False, True))
     np.testing.assert_allclose(got.centres, values - gained.mean(axis=1))
     far = (gained - flat).mean(axis=1)  # what steps would take off the bias
-    spread = (drawn[:, 0] - drawn[:, 1]).var(ddof=1) + (gained[0] - gained[1]).var(ddof=1) / N_DRAWS
+    spread = (drawn[:, 0] - drawn[:, 1]).var(ddof=1) * 64 / 63 + (gained[0] - gained[1]).var(ddof=1) / N_DRAWS
     assert got.se[0, 1] == pytest.approx(np.sqrt(spread + (far[0] - far[1]) ** 2))
 
 

@@ -166,8 +166,12 @@ class Measures:
             out = {}
             for i, name in enumerate(rules):
                 for j, part in enumerate(("miscalibration", "discrimination")):
-                    # The mean of draws has noise of its own.
-                    covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS + np.outer(doubt[i], doubt[i])
+                    # The bootstrap of G units has (G - 1) / G of the variance; the mean of draws has noise of its own.
+                    covariance = (
+                        np.cov(draws[i, j]) * self.units.inflation
+                        + np.cov(bias[i]) / N_DRAWS
+                        + np.outer(doubt[i], doubt[i])
+                    )
                     centres = exact[i, j] - bias[i].mean(axis=-1)
                     out[f"{name}_{part}"] = Measured(exact[i, j], centres, standard_errors(covariance), *self._rests_on)
         return out

@@ -113,6 +113,11 @@ class IndependentUnits:
         centred = influence - (influence @ self.copies / self.size)[:, None]
         return np.asarray((centred * (self.copies / rest_of(self.mass / self.total))) @ centred.T)
 
+    @property
+    def inflation(self) -> float:
+        """Variance of a mean over that of its bootstrap: G / (G - 1) with Kish's number of units."""
+        return 1 + 1 / max(self.df, 1.0)
+
     @cached_property
     def df(self) -> float:
         """Degrees of freedom of that: Kish's number of units, less one; 0 of a single unit."""
