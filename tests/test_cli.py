@@ -142,6 +142,7 @@ def test_html_and_text(capsys, tmp_path, animals):
     code, out, err = run(capsys, "report", tmp_path / "a.csv", "--label", "truth", "--html", page, "--title", "Zoo")
     assert code == 0
     assert "<title>Zoo</title>" in page.read_text()
+    assert "Data: a.csv. " in page.read_text()
     assert "Zoo" in out
     assert str(page) in err
 

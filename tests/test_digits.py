@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data import notebook
 from calibrant.data.printing import equals, half_width, known, places, pvalue_text, signed
+from calibrant.reporting.verdict import gain_digits
 
 NUMBERS = st.floats(-1, 1)
 
@@ -152,3 +153,8 @@ def test_each_row_of_a_drawn_table_marks_its_own_ideal():
 def test_the_least_pvalue_of_draws_is_a_bound(p, least, text):
     assert pvalue_text(p, least) == text
     assert cal.calibration_test([0, 1] * 200, [0.95, 0.05] * 200, n_resamples=999).__str__().count("p ≤ 0.001") == 1
+
+
+def test_gains_have_no_power_of_ten():
+    told = {0.0: "0", 1.5e-7: "<0.000001", 2.34e-6: "0.0000023", 0.0084: "0.0084", 0.05: "0.05", 0.2345: "0.234"}
+    assert {value: gain_digits(value) for value in told} == told

@@ -267,8 +267,10 @@ def _number(value: float) -> str:
 
 
 def gain_digits(value: float) -> str:
-    """Two digits, or three decimals of larger numbers; 0 is 0."""
-    return f"{value:.3f}" if value >= 0.1 else f"{value:.2g}"
+    """Two digits without a power of ten, or three decimals of larger numbers; 0 is 0."""
+    if 0 < value < 1e-6:
+        return "<0.000001"
+    return f"{value:.3f}" if value >= 0.1 else np.format_float_positional(float(f"{value:.2g}"), trim="-")
 
 
 def _percent(value: float, gap: float) -> str:
