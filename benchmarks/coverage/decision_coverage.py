@@ -89,7 +89,8 @@ finds unlikely, is held less often by small samples.
 
 `expected_cost`, two classes and three decisions (a false alarm costs 1, a miss 4, to ask 0.4), costs a row; *excess*
 is the cost of deciding by the scores instead of the true map, and its interval is for deciding by a cross-fitted
-beta calibration, which is a little worse than the truth: that is why its interval covers the true value less often and lies too low.
+beta calibration, which is a little worse than the true map: that is why its interval covers the true value less
+often and lies too low.
 
 {second}
 """

@@ -255,7 +255,7 @@ def test_unfinished_estimators_are_not_results(tmp_path, monkeypatch):
         ({"estimators": [cal.Binned()]}, TypeError, "estimators must be a mapping"),
         ({"estimators": {"a": "binned"}}, TypeError, "must be estimators such as"),
         ({"estimators": {1: cal.Binned()}}, TypeError, "names of estimators"),
-        ({"estimators": {"a": cal.estimators.SimplexBinned()}}, ValueError, "confidence and class-wise"),
+        ({"estimators": {"a": cal.estimators.SimplexBinned()}}, ValueError, "confidence and classwise"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),
         ({"mode": "wrong"}, ValueError, "mode must be one of"),
     ],
