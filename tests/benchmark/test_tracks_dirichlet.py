@@ -216,7 +216,10 @@ def test_underflow_is_redrawn():
         (lambda: Softened(0.0, (0.0,)), "power must be a number above 0; got 0"),
         (lambda: Confused(((0.5, 0.4), (0.5, 0.5))), "matrix must be square"),
         (lambda: DirichletDistribution("x", "d", ((1.0, 1.0),), (1.0,), Softened(1.0, (0.0, 0.0))), "three or more"),
-        (lambda: DirichletDistribution("x", "d", ((1.0,) * 3,), (0.5,), Softened(1.0, (0.0,) * 3)), "weights must have one value"),
+        (
+            lambda: DirichletDistribution("x", "d", ((1.0,) * 3,), (0.5,), Softened(1.0, (0.0,) * 3)),
+            "weights must have one value",
+        ),
         (lambda: EVERY["k3-flat-calibrated"].truth("class-specific"), "notion of 'k3-flat-calibrated' must be one of"),
     ],
 )

@@ -152,7 +152,7 @@ def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), 
     """
     told = dict(columns)
     heads = iter(spare)
-    first, *names = next(iter(told)), *told[next(iter(told))]
+    first, *names = map(printable, (next(iter(told)), *told[next(iter(told))]))  # both may be from data
     marks = [f"{mark} " for mark in marks] or [""] * len(names)
 
     def room() -> int:
