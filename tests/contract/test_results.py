@@ -147,6 +147,12 @@ def test_str_is_text(result):
     assert str(result) != repr(result)
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_text_fits_into_the_terminal(result, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert max(map(len, str(result).split("\n"))) <= width
+
+
 #: Titles of reports come first; these two are read within sentences of others.
 TITLED, WITHIN = ("Report", "CalibratorComparison"), ("Estimate", "MeanCost")
 

@@ -162,8 +162,10 @@ def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), 
 
     while room() < min(max(map(len, (first, *names))), _NAME) and (head := next(heads, None)) is not None:
         del told[head]
-    short = shorten(names, max(room(), _LEAST_NAME))
-    cells = [[first, *short], *([head, *column] for head, column in list(told.items())[1:])]
+    cells = [
+        shorten([first, *names], max(room(), _LEAST_NAME)),
+        *([head, *column] for head, column in list(told.items())[1:]),
+    ]
     wide = [max(map(len, column)) for column in cells]
     before = [" " * len(marks[0] if marks else ""), *marks]
     return [

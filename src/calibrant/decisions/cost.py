@@ -14,7 +14,7 @@ from ..calibrators.inputs import CalibrationSample, Scores
 from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_int, check_level
 from ..data.predictions import Predictions, rows_with_weight
-from ..data.printing import equals, half_width, known, printable
+from ..data.printing import equals, half_width, known, printable, text_table
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Picture, Result
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
@@ -182,9 +182,6 @@ class ExpectedCost(Picture):
 
     def _text(self) -> str:
         rows = f"{self.n_samples:,} rows" + ("" if self.n_groups is None else f" in {self.n_groups:,} groups")
-        lines = [
-            f"{rows:<46}{'per row':>9}{f'{100 * self.level:g} % interval':>22}{'total':>12}",
-        ]
         others: list[tuple[str, MeanCost | None]] = [
             ("decided by the probabilities" + self._at(self.threshold), self.realised),
             ("  expected by the probabilities", self.stated),
@@ -197,18 +194,21 @@ class ExpectedCost(Picture):
             ("  saved by the probabilities", self.saving),
             ("with perfect information", self.clairvoyant),
         ]
-        for name, cost in others:
-            if cost is not None:
-                low, high = (known(end, half_width(*cost.interval)) for end in cost.interval)
-                value = known(cost.value, half_width(*cost.interval))
-                lines.append(f"{name:<46}{value:>9}{f'{low} to {high}':>22}{self._total(cost):>12}")
+        shown = {name: cost for name, cost in others if cost is not None}
+        ends = [[known(end, half_width(*c.interval)) for end in c.interval] for c in shown.values()]
+        columns = {
+            rows: list(shown),
+            "per row": [known(c.value, half_width(*c.interval)) for c in shown.values()],
+            f"{100 * self.level:g} % interval": [f"{low} to {high}" for low, high in ends],
+            "total": list(map(self._total, shown.values())),
+        }
         shares = ", ".join(f"{printable(str(name))} {100 * share:.1f} %" for name, share in self.shares.items())
         notes = [f"decisions: {shares}; difference from the expected cost: p {equals(self.gap_pvalue)}"]
         if self.calibrator is not None:
             notes.append(f"recalibrated by {self.calibrator}, cross-fitted")
         if self.threshold is not None:
             notes.append(f"thresholds: probabilities of {printable(str(self.label))}")
-        return "\n".join([*lines, "", *notes])
+        return "\n".join([*text_table(columns), "", *notes])
 
     def _at(self, threshold: float | None) -> str:
         return "" if threshold is None else ", never acting" if threshold == np.inf else f", from {threshold:.3g} on"

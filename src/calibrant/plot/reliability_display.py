@@ -296,7 +296,7 @@ class ReliabilityDisplay(Display):
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
             Where the histogram of scores is: along the lower edge inside the axes, below them within the room that the
             axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles
-            and neighbours stay as they are; above in a new figure.
+            and neighbours stay as they are, if their shorter side has 200 points or more; above in a new figure.
         legend : bool, default True
             Whether to draw a legend.
         color : matplotlib colour, optional
