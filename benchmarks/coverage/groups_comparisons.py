@@ -100,7 +100,7 @@ def found(kind: str, number: int, repetition: int) -> dict[str, Any]:
     compared = cal.compare_models(y, {"first": first, "second": second}, groups=group, n_resamples=200)
     costs = cal.expected_cost(y, second, {"fp": FP, "fn": FN}, groups=group, calibrator=None)
     row = cal.compare_calibrators(y, second, groups=group, candidates=["identity", CALIBRATOR])
-    gain, reach = row.row(CALIBRATOR), getattr(row, "noise", 2.0)
+    gain, reach = row.row(CALIBRATOR), row.noise
     intervals = {m: compared.difference(m, "first", "second").interval for m in MEASURES}
     intervals |= {name: getattr(costs, name).interval for name in COSTS}
     covered = {name: bool(low <= truths()[name] <= high) for name, (low, high) in intervals.items()}
