@@ -111,7 +111,8 @@ def compare_calibrators(
     Notes
     -----
     Every number is of the rows of all folds together, each by the fit of the others. The log-loss counts probabilities
-    below 1e-6 as 1e-6. Cost: ``cv`` fits and one estimate with its interval a candidate, and two reports.
+    below 1e-6 as 1e-6. Standard errors treat folds as independent, which makes them slightly too short. Cost:
+    ``cv`` fits and one estimate with its interval a candidate, and two reports.
 
     References
     ----------
