@@ -15,10 +15,10 @@ from ..data.result import Curve, Measure, MeasuresDrawn, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances
-from ..estimators import CellEstimator, EmpiricalBayes, laplace
+from ..estimators import CellEstimator, EmpiricalBayes
 from ..estimators.base import ErrorDraws
 from ..estimators.empirical_bayes import WIDE, rank_cells
-from ..estimators.laplace_draws import draw_gaps
+from ..estimators.maps import FittedMaps
 from ..measure.posterior import credible
 from ..measure.question import Question
 from ..measure.reliability import reliability_curve
@@ -336,7 +336,7 @@ def _of_distances(
     calibrated.
     """
     (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
-    drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
+    drawn = FittedMaps.of(cells, WIDE).draw_gaps(n_draws, rng)
     e50, e90 = _quantiles(np.abs(drawn.gap[0]), drawn.share[0], (0.5, 0.9))
     draws = {"ici": drawn.mean_power(1)[0], "e50": e50, "e90": e90, "eci": drawn.mean_power(2)[0]}
     out = {}

@@ -14,7 +14,7 @@ from ..sums.base import Shared
 from . import laplace
 from .base import CellEstimator, ErrorDraws, Functional, PosteriorEstimator
 from .laplace import APART, CELLS_A_TERM, ENDS, Component, Prior, RankCells
-from .laplace_draws import draw_gaps
+from .maps import FittedMaps
 from .norm import LARGE_NORM
 
 #: Rank cells of fits made together, and such cells times draws: they stay in the cache.
@@ -186,17 +186,17 @@ class EmpiricalBayes(PosteriorEstimator):
         values: list[list[FloatArray]] = [[] for _ in functionals]
         places: list[IntArray] = []
         for some, cells in cells_of_groups(sums, _BLOCK):
-            posteriors = laplace.fit(cells, WIDE)
+            maps = FittedMaps.of(cells, WIDE)
             together = max(1, _DRAWN // (of * n_draws * cells.count.shape[-1]))
             for a in range(0, len(some), together):
                 part = slice(a, a + together)
-                few = cells.of(part)
-                drawn = draw_gaps(few, WIDE, [posterior.of(part) for posterior in posteriors], n_draws, rng, of)
+                few = maps.some(part)
+                drawn = few.draw_gaps(n_draws, rng, of)
                 at = some[part]
                 powers[at], log_odds[at] = drawn.mean_power(norm), drawn.log_odds
                 places.append(at)
                 for found, functional in zip(values, functionals, strict=True):
-                    found.append(functional(few, drawn))
+                    found.append(functional(few.cells, drawn))
         return ErrorDraws(
             powers.reshape(*sums.shape, n_draws),
             log_odds.reshape(sums.shape),
@@ -330,8 +330,12 @@ def from_sums(
 
 def expected_power(cells: RankCells, prior: Prior, norm: float) -> FloatArray:
     """Posterior mean of ``errorᵖ`` (of the error itself for p > 32), over leading axes."""
-    posteriors = laplace.fit(cells, prior)
-    weight = laplace.weights(prior, posteriors)
+    return _expected(FittedMaps.of(cells, prior), norm)
+
+
+def _expected(maps: FittedMaps, norm: float) -> FloatArray:
+    cells, posteriors = maps.cells, maps.posteriors
+    weight = laplace.weights(maps.prior, posteriors)
     weight = np.where(weight > _NEGLIGIBLE, weight, 0.0)
     weight /= weight.sum(axis=-1, keepdims=True)
     share = cells.count / cells.count.sum(axis=-1, keepdims=True)
@@ -341,7 +345,7 @@ def expected_power(cells: RankCells, prior: Prior, norm: float) -> FloatArray:
             continue
         mean, sd = laplace.gaps(cells, posterior)
         total += weight[..., i] * _moment(mean, sd, share, norm)
-    return total
+    return total if maps.local is None else maps.average(total, maps.local, _expected(maps.local, norm))
 
 
 def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) -> FloatArray:

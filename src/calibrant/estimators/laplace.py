@@ -22,12 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.checks import check_positive
-from ..data.types import FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 
 #: Scores that have a coefficient of their own: the two ends, and as many others.
 ENDS = 2
 APART = ENDS + 2
+#: Ranges of scores with a coefficient of their own at most, and its prior sd: see :mod:`.ranges`.
+RANGES, RANGE_SD = 6, 1.0
+#: Share of the rows at an end of the domain that is more than chance puts there.
+_HEAVY_END = 0.05
 #: Rank cells a coefficient.
 CELLS_A_TERM = 4
 #: Cosines up to which their number grows fast.
@@ -136,12 +140,12 @@ class Prior:
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 
     def spread(self, component: Component, terms: int) -> FloatArray:
-        """Prior sd of the coefficients: intercept, cosines, slope, scores that stand apart."""
+        """Prior sd of the coefficients: intercept, cosines, slope, scores that stand apart, ranges."""
         cosines = (1.0 + np.arange(1, terms)) ** -component.decay
         intercept = self.intercept if component.intercept is None else component.intercept
         slope = self.slope if component.slope is None else component.slope
         smooth = component.amplitude * np.concatenate([[intercept], cosines, [slope]])
-        return np.concatenate([smooth, [self.ends] * APART])
+        return np.concatenate([smooth, [self.ends] * APART, [RANGE_SD] * RANGES])
 
 
 def _numbers(component: Iterable[Any]) -> list[Any]:
@@ -179,12 +183,12 @@ class RankCells:
     shared: FloatArray | None = None
     cosines: int | None = None
 
-    def of(self, some: slice) -> RankCells:
+    def of(self, some: slice | IntArray) -> RankCells:
         """Those of some of many samples, with all that is known of them; the model keeps its coefficients."""
-        known = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         model = {"apart_used": self.apart_used, "terms_used": self.terms_used}
+        known = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         part = replace(self)
-        vars(part).update({name: value[some] for name, value in known.items()} | model)
+        vars(part).update({name: value[some] for name, value in known.items() if name not in model} | model)
         return part
 
     @property
@@ -243,6 +247,12 @@ class RankCells:
     def apart_used(self) -> IntArray:
         """At which of the scores apart any sample lies: of the others the data say nothing."""
         return np.flatnonzero(self.apart.reshape(-1, self.apart.shape[-1]).any(axis=0))
+
+    @property
+    def has_heavy_score(self) -> AnyArray:
+        """Which problems (R,) have a score that stands apart inside the domain, or many rows at an end of it."""
+        share = np.einsum("rm,rma->ra", self.count, self.apart) / np.maximum(self.count.sum(axis=-1), 1.0)[:, None]
+        return np.asarray((share[:, ENDS:] > 0).any(axis=-1) | (share[:, :ENDS] >= _HEAVY_END).any(axis=-1))
 
     @cached_property
     def terms_used(self) -> IntArray:
@@ -307,7 +317,7 @@ class Posterior:
     log_evidence: FloatArray
     likelihood: FloatArray
 
-    def of(self, some: slice) -> Posterior:
+    def of(self, some: slice | IntArray) -> Posterior:
         """That of some of many samples."""
         return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
 

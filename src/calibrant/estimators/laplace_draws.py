@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.types import FloatArray, IntArray
 from ..sums.logistic_fit import expit, softplus_and_expit
-from .laplace import APART, Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
+from .laplace import Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
 from .norm import LARGE_NORM, mean_power
 
 #: Rows from which on what the rows say beside a drawn map counts for more than half.
@@ -96,7 +96,7 @@ def draw_maps(
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
     position = (np.arange(proposed) + rng.random((*leading, 1))) / proposed
-    noise = rng.standard_normal((*leading, cells.terms + 1 + APART, proposed))[..., cells.terms_used, :]
+    noise = rng.standard_normal((*leading, cells.terms + 1 + cells.apart.shape[-1], proposed))[..., cells.terms_used, :]
     theta = np.empty(noise.shape)
     log_weight = 0.5 * (noise**2).sum(axis=-2)
     first = np.zeros(leading, dtype=np.intp)

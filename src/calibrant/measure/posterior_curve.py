@@ -15,8 +15,8 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..estimators import laplace
 from ..estimators.empirical_bayes import WIDE, cells_of_groups
-from ..estimators.laplace import CELLS_A_TERM, Posterior, RankCells
-from ..estimators.laplace_draws import draw_maps
+from ..estimators.laplace import CELLS_A_TERM, RankCells
+from ..estimators.maps import FittedMaps
 from ..sums import GridMoments
 from ..sums.logistic_fit import expit
 from .bands import Band, binomial_consistency, quantiles, wilson_interval
@@ -63,9 +63,9 @@ def posterior_curve(
     keep, known = np.zeros(mass.size, dtype=bool), _near_rows(mass > 0, grid.cells)
     for _, cells in cells_of_groups(others, 1, _cosines):
         used, score = np.flatnonzero(cells.count[0] > 0), cells.score[0]
-        posteriors = laplace.fit(cells, WIDE)
-        ends = _smooth_band(cells, posteriors, band, level, n_draws, rng)
-        values = (_mean(cells, posteriors), _reached(cells), *ends)
+        maps = FittedMaps.of(cells, WIDE)
+        ends = _smooth_band(maps, band, level, n_draws, rng)
+        values = (np.clip(score + maps.mean_gap()[0], 0, 1), _reached(cells), *ends)
         found[:] = [np.interp(nodes, score[used], v[used]) for v in values]
         keep[np.rint((score[used] - grid.low) / grid.step).astype(np.intp)] = True
     for first in heavy:
@@ -127,32 +127,19 @@ def _near_rows(used: AnyArray, cells: int) -> AnyArray:
     return near & used.any()
 
 
-def _mean(cells: RankCells, posteriors: list[Posterior]) -> FloatArray:
-    """Posterior mean of the frequency in the cells of one problem."""
-    weight = laplace.weights(WIDE, posteriors)[0]
-    gap = weight @ np.stack([laplace.gaps(cells, one)[0][0] for one in posteriors])
-    return np.asarray(np.clip(cells.score[0] + gap, 0, 1))
-
-
 def _reached(cells: RankCells) -> FloatArray:
     """Rows within the reach of the shortest cosine."""
     return np.convolve(cells.count[0], np.ones(CELLS_A_TERM + 1), mode="same")
 
 
-def _smooth_band(
-    cells: RankCells,
-    posteriors: list[Posterior],
-    band: str | None,
-    level: float,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> Band:
+def _smooth_band(maps: FittedMaps, band: str | None, level: float, n_draws: int, rng: np.random.Generator) -> Band:
     """Band of the map in the cells of one problem."""
+    cells = maps.cells
     if band == "consistency":
         return Band(*quantiles(_null_curves(cells, n_draws, rng), level))
     if band != "confidence":
         return Band.none(cells.count.shape[-1])
-    gap = draw_maps(cells, WIDE, posteriors, n_draws, rng)[0][0]
+    gap = maps.drawn_gap(n_draws, rng)[0]
     lower, median, upper = quantiles(np.clip(gap + cells.score[0], 0, 1), level)
     size = max(float(np.max(cells.size)), 1.0)
     wider = float(np.clip(WIDER * (500 / size) ** WIDER_FALLS, 1.0, WIDEST))

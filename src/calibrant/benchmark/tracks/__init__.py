@@ -5,6 +5,7 @@
 ``"networks"``          distributions fitted to real image classifiers, as they are and after temperature scaling
 ``"dirichlet"``         probability vectors of 3, 5 and 10 classes
 ``"imbalance"``         one positive in a hundred
+``"local"``             wrong on a part of the scores only: dips, steps, changes of sign, heaps, grids
 ``"consistency"``       four distributions for samples of 10³ to 10⁶
 ======================  ==========================================================================================
 """
@@ -22,7 +23,7 @@ from .distribution import (
     ScalarDistribution,
     TrackDistribution,
 )
-from .synthetic import beta, consistency, imbalance, networks
+from .synthetic import beta, consistency, imbalance, local, networks
 
 #: Builders of the tracks, by name.
 TRACKS: dict[str, Callable[[], tuple[TrackDistribution, ...]]] = {
@@ -30,6 +31,7 @@ TRACKS: dict[str, Callable[[], tuple[TrackDistribution, ...]]] = {
     "networks": networks,
     "dirichlet": dirichlets,
     "imbalance": imbalance,
+    "local": local,
     "consistency": consistency,
 }
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from .distribution import BinaryDistribution, ConfidenceDistribution, TrackDistribution
 from .score_mixtures import Atom, Beta, LogitNormal, ScoreLaw
-from .true_maps import BetaMap, IdentityMap, Logistic, Rippled, Spline, TrueMap, Wavy
+from .true_maps import BetaMap, IdentityMap, Local, Logistic, Rippled, Spline, TrueMap, Wavy
 
 #: Distributions of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {
@@ -94,6 +94,44 @@ def imbalance() -> tuple[TrackDistribution, ...]:
         (shape, scores, _at_base_rate(scores, lambda shift: Logistic(1.0, shift))) for shape, scores in inflated.items()
     ]
     return tuple(BinaryDistribution(name, "imbalance", scores, curve, folds=False) for name, scores, curve in rows)
+
+
+@cache
+def local() -> tuple[TrackDistribution, ...]:
+    """Models that are right but for a part of the scores: dips, steps, changes of sign, heaps, grids."""
+    maps = {
+        "dip": Local(((0.70, 0.75, -0.3),)),
+        "small-dip": Local(((0.30, 0.40, 0.1),)),
+        "wide-dip": Local(((0.5, 0.7, -0.15),)),
+        "step": Local(((0.5, 1.0, -0.08),)),
+        "low-step": Local(((0.1, 0.4, 0.1),)),
+        "sign": Local(((0.45, 0.5, 0.2), (0.5, 0.55, -0.2))),
+        "two-dips": Local(((0.2, 0.25, 0.2), (0.8, 0.9, -0.2))),
+        "top": Local(((0.9, 0.95, -0.2),)),
+    }
+    found = [
+        BinaryDistribution(f"{shape}-{kind}", "local", ScoreLaw((Beta(*SHAPES[shape]),)), curve)
+        for shape in ("uniform", "skewed", "u-shaped", "bell")
+        for kind, curve in maps.items()
+    ]
+    uniform = (Beta(1.0, 1.0),)
+    heaps = {
+        "heap": (Atom(0.5, 0.15, 0.62),),
+        "two-heaps": (Atom(0.5, 0.1, 0.4), Atom(0.9, 0.1, 0.75)),
+        "calibrated-heap": (Atom(0.5, 0.15, 0.5),),
+        "end": (Atom(1.0, 0.1, 0.8),),
+    }
+    found += [
+        BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap())
+        for name, atoms in heaps.items()
+    ]
+    # A model that says 5, 15, …, 95 %, as grids do; the last component carries next to nothing.
+    wrong = {"grid-dip": {0.75: -0.25}, "grid-two": {0.25: 0.15, 0.95: -0.1}, "grid-calibrated": {}}
+    for name, gaps in wrong.items():
+        at = [round(0.05 + 0.1 * i, 2) for i in range(10)]
+        atoms = tuple(Atom(s, 0.0999, s + gaps.get(s, 0.0)) for s in at)
+        found.append(BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap()))
+    return tuple(found)
 
 
 @cache

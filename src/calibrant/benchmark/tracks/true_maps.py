@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from ...data.checks import check_number, check_positive
 from ...data.types import FloatArray
@@ -96,6 +96,29 @@ class Rippled(TrueMap):
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(z + shift + amplitude · sin(frequency · z))``."""
         return np.asarray(expit(z + self.shift + self.amplitude * np.sin(self.frequency * z)))
+
+
+@dataclass(frozen=True)
+class Local(TrueMap):
+    """``s + gap`` on ranges of scores ``(low, high, gap)``, and the score itself elsewhere: wrong in a part only."""
+
+    ranges: tuple[tuple[float, float, float], ...]
+
+    def __post_init__(self) -> None:
+        for low, high, gap in self.ranges:
+            if not 0 <= low < high <= 1 or min(low + gap, high + gap) < 0 or max(low + gap, high + gap) > 1:
+                raise ValueError(f"ranges must be (low, high, gap) that stay within [0, 1]; got {(low, high, gap)!r}")
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        """``s + gap``."""
+        s = expit(z)
+        return np.asarray(s + sum(np.where((s >= low) & (s < high), gap, 0.0) for low, high, gap in self.ranges))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Ends of the ranges."""
+        ends = {float(logit(end)) for low, high, _ in self.ranges for end in (low, high)}
+        return tuple(sorted(end for end in ends if np.isfinite(end)))
 
 
 @dataclass(frozen=True)
