@@ -18,7 +18,7 @@ from calibrant.benchmark.tracks.synthetic import fitted
 from calibrant.benchmark.tracks.true_maps import BetaMap, IdentityMap, Logistic, Rippled, Spline, Wavy, spline_basis
 from calibrant.datasets import make_scores, true_map
 
-SCALAR = ("beta", "networks", "imbalance", "consistency")
+SCALAR = ("beta", "networks", "imbalance", "consistency", "local")
 EVERY = [d for track in SCALAR for d in distributions(track)]
 WRONG = [d for d in EVERY if not d.calibrated]
 CALIBRATED = [d for d in EVERY if d.calibrated]

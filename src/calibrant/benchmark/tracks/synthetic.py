@@ -122,7 +122,7 @@ def local() -> tuple[TrackDistribution, ...]:
         "end": (Atom(1.0, 0.1, 0.8),),
     }
     found += [
-        BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap())
+        BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap(), folds=False)
         for name, atoms in heaps.items()
     ]
     # A model that says 5, 15, …, 95 %, as grids do; the last component carries next to nothing.
@@ -130,7 +130,7 @@ def local() -> tuple[TrackDistribution, ...]:
     for name, gaps in wrong.items():
         at = [round(0.05 + 0.1 * i, 2) for i in range(10)]
         atoms = tuple(Atom(s, 0.0999, s + gaps.get(s, 0.0)) for s in at)
-        found.append(BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap()))
+        found.append(BinaryDistribution(name, "local", ScoreLaw(uniform, (1.0,), atoms), IdentityMap(), folds=False))
     return tuple(found)
 
 
