@@ -164,3 +164,8 @@ def test_any_scores(rows, band, times):
             sample_weight=np.full(len(rows), times),
         )
         np.testing.assert_allclose(weighted.at(s).observed, observed, atol=1e-6)
+
+
+def test_the_consistency_of_a_score_next_to_0():
+    curve = cal.reliability_curve([0] * 8, [8e-140] * 8, labels=[0, 1], level=LEVEL, band="consistency")
+    assert (curve.at([8e-140]).lower, curve.at([8e-140]).upper) == (0, 0)

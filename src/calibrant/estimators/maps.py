@@ -79,7 +79,7 @@ class FittedMaps:
         return laplace.log_mean_evidence(self.prior, self.posteriors)
 
     def average(self, own: FloatArray, local: FittedMaps, of_local: FloatArray) -> FloatArray:
-        """Of what the first model says of each problem, (R, …), and the second of some, (r, …)."""
+        """Average of the values of the first model, (R, …), and of the second, (r, …), by their weights."""
         weight = self._weight(self.log_mean_evidence(), local.log_mean_evidence())
         weight = weight.reshape(-1, *[1] * (own.ndim - 1))
         out = own.copy()
@@ -94,7 +94,7 @@ class FittedMaps:
         return own if self.local is None else self.average(own, self.local, self.local.mean_gap())
 
     def draw_gaps(self, n_draws: int, rng: np.random.Generator, of: int = 1) -> DrawnMaps:
-        """See :func:`.draw_gaps`. Of a model without weight none is drawn."""
+        """See :func:`.draw_gaps`. A model without weight is not drawn from."""
         if self.local is None:
             return draw_gaps(self.cells, self.prior, self.posteriors, n_draws, rng, of)
         local, evidence = self.local, self.log_mean_evidence()

@@ -72,7 +72,7 @@ def _candidates(m: int) -> _Candidates:
 
 
 def _log_prior(width: Any, m: int) -> Any:
-    """Of one range among m cells: any shape, widths by 1/w, all places of a width alike."""
+    """Log prior of one range among m cells: any shape, widths by 1/w, all places of a width alike."""
     return -np.log(_SHAPES * np.log(m) * width * (m - width + 1.0))
 
 
@@ -135,7 +135,7 @@ class _Search:
 
     @property
     def shapes(self) -> FloatArray:
-        """What is added to logits where their gaps are alike, or those of probabilities, (R, S, m)."""
+        """Shapes of gaps in logits, (R, S, m): gaps of logits that are alike, and of probabilities, down and up."""
         p = expit(self.logit)
         shifted = (np.maximum(p - _GAP, _LEFT * p), np.minimum(p + _GAP, 1 - _LEFT * (1 - p)))
         gaps = [np.log(q) - np.log1p(-q) - self.logit for q in shifted]

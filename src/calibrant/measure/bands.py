@@ -224,7 +224,7 @@ def _binomial_quantile(q: float, n: FloatArray, p: FloatArray) -> FloatArray:
     """The smallest number of successes with a cumulative probability of q or more."""
     from scipy.special import bdtr, bdtrik
 
-    inner = np.clip(p, 1e-300, 1 - 1e-16)
+    inner = np.clip(p, 1e-16, 1 - 1e-16)  # below, SciPy gives NaN
     k = np.clip(np.ceil(bdtrik(q, n, inner)), 0, n)
     less = np.maximum(k - 1, 0)
     k = np.where(bdtr(less, n.astype(np.int64), inner) >= q, less, k)
