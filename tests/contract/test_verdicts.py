@@ -177,7 +177,7 @@ OF_CALIBRATORS = {"CalibrationMapDisplay", "SimplexDisplay", "SimplexMapDisplay"
 def test_every_display_is_in_the_table():
     public = {n for n in NAMES if n.endswith("Display")}
     assert public == set(DISPLAYS) | OF_CALIBRATORS
-    assert {n for n in public if issubclass(NAMES[n], Display)} == set(DISPLAYS)
+    assert {n for n in public if issubclass(NAMES[n], Display)} == set(DISPLAYS) | {"CalibrationMapDisplay"}
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
