@@ -167,3 +167,13 @@ def test_laplace_counts_ranges_in_its_prior():
     spread = TYPICAL.spread(component, 10)
     assert spread.size == 10 + 1 + laplace.APART + laplace.RANGES
     assert (spread[-laplace.RANGES :] == laplace.RANGE_SD).all()
+
+
+def test_no_draw_is_taken_from_a_model_that_was_not_drawn():
+    """Draws are maps of all rows, whatever the weight of a model: next to 0, next to 1, or between."""
+    each = [sample(*parts, seed=k, n=5000) for k, parts in enumerate([((0.7, 0.75, -0.3),), ((0.3, 0.4, 0.1),)] * 4)]
+    problem = Problem.samples(np.stack([s for _, s, _ in each]), np.stack([y for y, _, _ in each]))
+    estimator = cal.EmpiricalBayes()
+    for _, cells in rank_cells(estimator.summarize(problem), 1 << 14):
+        drawn = maps.FittedMaps.of(cells, WIDE).draw_gaps(200, np.random.default_rng(0))
+        assert drawn.share.sum(axis=-1) == pytest.approx(1)

@@ -99,14 +99,14 @@ class FittedMaps:
             return draw_gaps(self.cells, self.prior, self.posteriors, n_draws, rng, of)
         local, evidence = self.local, self.log_mean_evidence()
         weight = self._weight(evidence, local.log_mean_evidence())
+        first, second = weight <= 1 - _NONE, weight >= _NONE
         plain = np.ones(len(evidence), dtype=bool)
-        plain[self.at[weight > 1 - _NONE]] = False
+        plain[self.at] = first
         own, other = (
-            maps._drawn_of(np.flatnonzero(some), n_draws, rng, of)
-            for maps, some in ((self, plain), (local, weight > _NONE))
+            maps._drawn_of(np.flatnonzero(some), n_draws, rng, of) for maps, some in ((self, plain), (local, second))
         )
         odds = other.log_odds + self.log_odds
-        weight = self._weight(own.log_odds, other.log_odds)
+        weight = np.where(first & second, self._weight(own.log_odds, other.log_odds), second)
         chosen = _chosen(weight, n_draws, rng)
         for mine, new in ((own.gap, other.gap), (own.share, other.share), (own.missed, other.missed)):
             mine[self.at] = np.where(chosen, new, mine[self.at])

@@ -18,9 +18,9 @@ from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 
 #: Cosines of the map that ranges are held against, prior sds of its coefficients, and of scores that stand apart.
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
-#: How much more evidence the first cosines must have than all of them for nothing to be sought; and how far below the
-#: evidence of the smooth map that of ranges may be.
-_ROOM, _NEAR_EVIDENCE = -1.0, 10.0
+#: By how much the evidence of the smooth map exceeds that of its first cosines where ranges are sought; and by how much
+#: that of ranges, to a first approximation, may be below it.
+_ROOM, _NEAR_EVIDENCE = 1.0, 10.0
 #: How many more ranges as good as the last are hoped for.
 _AS_GOOD = 3
 #: Rows below which ranges are not sought.
@@ -89,7 +89,7 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     if not many.size:
         return LocalRanges(many, columns[:0], odds[:0])
     stiff = _Search.of(cells.of(many), _BASE_SD)
-    room = stiff.evidence(columns[many]) < evidence[many] + _ROOM
+    room = stiff.evidence(columns[many]) + _ROOM < evidence[many]
     unsettled = many[room]
     if not unsettled.size:
         return LocalRanges(unsettled, columns[:0], odds[:0])
