@@ -25,6 +25,8 @@ _ROOM, _NEAR_EVIDENCE = 1.0, 10.0
 _AS_GOOD = 3
 #: Rows below which ranges are not sought.
 _ROWS = 500
+#: Rows below which a map with ranges is less probable than others, in proportion: of few rows a wave is one, too.
+_SURE = 5000.0
 #: Log prior odds of another range.
 LOG_ODDS = float(np.log(0.25))
 #: Largest share of the cells in a range, widths sought for each power of 2, and places for each width.
@@ -83,9 +85,11 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     the evidence of the smooth map, by the quadratic approximation, before a map is fitted with it. A problem in which
     many rows have a score that stands apart counts as one with ranges: beside that score the rest may be calibrated.
     """
-    columns, odds = np.zeros((*cells.count.shape, RANGES)), np.zeros(len(evidence))
+    size = np.broadcast_to(cells.size, evidence.shape)
+    sure = np.log(np.minimum(size / _SURE, 1.0))
+    columns, odds = np.zeros((*cells.count.shape, RANGES)), sure.copy()
     most = np.full(len(evidence), -np.inf)
-    many = np.flatnonzero(np.broadcast_to(cells.size, most.shape) >= _ROWS)
+    many = np.flatnonzero(size >= _ROWS)
     if not many.size:
         return LocalRanges(many, columns[:0], odds[:0])
     stiff = _Search.of(cells.of(many), _BASE_SD)
@@ -96,10 +100,11 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     few = cells.of(unsettled)
     calibrated = _Search.of(few, None)
     heavy = few.has_heavy_score
-    most[unsettled[heavy]] = calibrated.some(heavy).evidence(columns[unsettled[heavy]])
+    most[unsettled[heavy]] = calibrated.some(heavy).evidence(columns[unsettled[heavy]]) + odds[unsettled[heavy]]
     needed = evidence[unsettled] - _NEAR_EVIDENCE
     for search in (calibrated, stiff.some(room)):
         at, found, prior = search.ranges(needed)
+        prior = prior + sure[unsettled[at]]
         total = search.some(at).evidence(found) + prior
         at = unsettled[at]
         better = total > most[at]
