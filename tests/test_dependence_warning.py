@@ -52,7 +52,7 @@ def test_repeats_are_warned_of_and_groups_settle_it():
     y, p, group = repeats()
     with pytest.warns(cal.exceptions.DependenceWarning, match="pass groups="):
         said = cal.report(y, p)
-    assert "taken as independent" in str(said)
+    assert "treated as independent" in str(said)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         said = cal.report(y, p, groups=group)
