@@ -56,7 +56,7 @@ def test_repeats_are_warned_of_and_groups_settle_it():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         said = cal.report(y, p, groups=group)
-        assert "one of 250 groups" in str(said)
+        assert "of 250 groups" in " ".join(str(said).split())
         assert said.to_dict()["n_groups"] == 250
         shuffled = np.random.default_rng(0).permutation(len(y))
         cal.report(y[shuffled], p[shuffled])
