@@ -20,7 +20,7 @@ from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
 #: By how much the evidence of the smooth map exceeds that of its first cosines where ranges are sought; and by how much
 #: that of ranges, to a first approximation, may be below it.
-_ROOM, _NEAR_EVIDENCE = 1.0, 10.0
+_ROOM, _NEAR_EVIDENCE = 1.0, 4.0
 #: How many more ranges as good as the last are hoped for.
 _AS_GOOD = 3
 #: Rows below which ranges are not sought.
@@ -89,20 +89,17 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     sure = np.log(np.minimum(size / _SURE, 1.0))
     columns, odds = np.zeros((*cells.count.shape, RANGES)), sure.copy()
     most = np.full(len(evidence), -np.inf)
-    many = np.flatnonzero(size >= _ROWS)
-    if not many.size:
-        return LocalRanges(many, columns[:0], odds[:0])
-    stiff = _Search.of(cells.of(many), _BASE_SD)
-    room = stiff.evidence(columns[many]) + _ROOM < evidence[many]
-    unsettled = many[room]
+    if (size < _ROWS).all():
+        return LocalRanges(np.empty(0, dtype=np.intp), columns[:0], odds[:0])
+    stiff = _Search.of(cells, _BASE_SD)
+    unsettled = np.flatnonzero((size >= _ROWS) & (stiff.evidence(columns) + _ROOM < evidence))
     if not unsettled.size:
         return LocalRanges(unsettled, columns[:0], odds[:0])
-    few = cells.of(unsettled)
-    calibrated = _Search.of(few, None)
-    heavy = few.has_heavy_score
+    stiff, calibrated = stiff.some(unsettled), _Search.of(cells, None).some(unsettled)
+    heavy = cells.has_heavy_score[unsettled]
     most[unsettled[heavy]] = calibrated.some(heavy).evidence(columns[unsettled[heavy]]) + odds[unsettled[heavy]]
     needed = evidence[unsettled] - _NEAR_EVIDENCE
-    for search in (calibrated, stiff.some(room)):
+    for search in (calibrated, stiff):
         at, found, prior = search.ranges(needed)
         prior = prior + sure[unsettled[at]]
         total = search.some(at).evidence(found) + prior
