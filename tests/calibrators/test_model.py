@@ -176,12 +176,6 @@ def test_bad_settings(settings, error, words):
         c.CalibratedModel(GaussianNB(), **settings).fit([[0.0], [1.0]], [0, 1])
 
 
-def test_folds_without_a_class_are_refused():
-    X, y = np.arange(12.0)[:, None], np.array([0] * 6 + [1] * 5 + [2])
-    with pytest.raises(ValueError, match="every fold must have rows of every class"):
-        c.CalibratedModel(GaussianNB(), c.TemperatureScaling(), cv=[(np.arange(11), [11])]).fit(X, y)
-
-
 @pytest.mark.filterwarnings(
     "ignore::calibrant.exceptions.ConvergenceWarning", "ignore::UserWarning", "ignore::FutureWarning"
 )

@@ -7,21 +7,30 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv
+from sklearn.svm import LinearSVC
 from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    _check_y,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from ..data.checks import check_bool, check_choice, check_type
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
 from .base import Calibrator, average, calibrator_of, check_parameters, parameter
 from .combined import Mixture
-from .inputs import read_sample, read_scores
-from .multiclass import for_classes
+from .inputs import CalibrationSample, read_sample, read_scores
+from .multiclass import OneVsRest, for_classes
 from .select import AutoCalibrator
 
 
@@ -35,14 +44,43 @@ def _check_cv(name: str, value: Any) -> None:
         check_choice(name, value, ("prefit", "holdout"), instead="an int, a splitter or ")
 
 
+def _check_jobs(name: str, value: Any) -> None:
+    if value is not None:
+        check_type(name, value, int, "an int such as -1 (all cores), or None")
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What ``fit`` was given: rows, and what goes to the classifier and to the splitter."""
+
+    X: Any
+    y: AnyArray
+    weights: Any
+    to_model: dict[str, Any]
+    to_splitter: dict[str, Any]
+
+    @property
+    def groups(self) -> AnyArray | None:
+        """Rows that depend on each other."""
+        groups = self.to_splitter.get("groups")
+        return None if groups is None else np.asarray(groups)
+
+
+def _normalised(p: FloatArray, known: AnyArray) -> FloatArray:
+    """Rows that sum to 1; without any probability the known classes are equally likely."""
+    total = p.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, p / np.where(total > 0, total, 1), known / known.sum()))
+
+
 @dataclass(eq=False, repr=False)
-class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier whose probabilities are calibrated.
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
-        The classifier, with ``predict_proba`` or ``decision_function``.
+    estimator : scikit-learn classifier, optional
+        The classifier, with ``predict_proba`` or ``decision_function``; by default ``LinearSVC(random_state=0)``, as in
+        scikit-learn's ``CalibratedClassifierCV``. ``FrozenEstimator(model)`` means ``cv="prefit"``.
     calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
         choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
@@ -50,7 +88,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     cv : int, splitter, "prefit" or "holdout", default 5
         Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
-        than those given to ``fit``.
+        than those given to ``fit``, which all go to one calibrator. With ``groups`` an int and ``"holdout"`` keep the
+        rows of each group together.
     ensemble : bool, default True
         With folds. True: one model and calibrator per fold, whose probabilities are averaged (Platt's scheme;
         Venn-Abers predictors by their own rule, see :class:`VennAbers`): more accurate, but k times as large and slow.
@@ -58,6 +97,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         slightly sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
         Input of the calibrator: probabilities if the classifier has them, else margins.
+    n_jobs : int, optional
+        Number of folds whose classifiers are fitted at once; -1: as many as there are cores.
     random_state : int, RandomState or None, default 0
         Seed of the choice of the rows that are held out.
 
@@ -82,9 +123,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     Notes
     -----
-    ``sample_weight`` goes to the classifier, where it takes weights, and to the calibrator; other arguments of ``fit``
-    go to the classifier. With scikit-learn's metadata routing enabled, the arguments that the classifier requests are
-    routed to it.
+    ``sample_weight`` goes to the classifier, where it takes weights, and to the calibrator; ``groups`` goes to the
+    splitter, such as ``GroupKFold``; other arguments of ``fit`` go to the classifier. With scikit-learn's metadata
+    routing enabled, classifier and splitter have what they request, also within ``cross_val_score(…, params=…)``.
+
+    A class that the classifier of a fold did not see has probability 0 there, as in ``CalibratedClassifierCV``. Its
+    rows are left out of that fold's calibrator; :class:`OneVsRest` counts them among the rest.
 
     References
     ----------
@@ -101,12 +145,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     ((2, 2), 5)
     """
 
-    estimator: Any
+    estimator: Any = None
     calibrator: Any = parameter("auto", _check_calibrator)
     _: KW_ONLY
     cv: Any = parameter(5, _check_cv)
     ensemble: bool = parameter(True, check_bool)
     response: str = parameter("auto", partial(check_choice, allowed=("auto", "predict_proba", "decision_function")))
+    n_jobs: int | None = parameter(None, _check_jobs)
     random_state: Any = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
@@ -121,94 +166,127 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         sample_weight : array-like of shape (n,), optional
             Weights for classifier and calibrator, where they take weights.
         **fit_params
-            For the classifier.
+            ``groups``, for the folds: rows that depend on each other. Others are for the classifier.
         """
         check_parameters(self)
         X, y = indexable(X, y)
         y = _check_y(y)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least two classes; got only one class: {self.classes_.tolist()}")
+        seen = np.unique(y)
+        if len(seen) < 2:
+            raise ValueError(f"y must have at least two classes; got only one class: {seen.tolist()}")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
-        passed = self._routed(weights, fit_params)
+        given = _Given(X, y, weights, *self._routed(weights, fit_params))
         with working("CalibratedModel.fit"):
-            if isinstance(self.cv, str) and self.cv == "prefit":
-                check_is_fitted(self.estimator)
-                self._same_classes(self.estimator)
-                self.pairs_ = [(self.estimator, self._calibrator(self.estimator, X, y, weights))]
-            elif isinstance(self.cv, str):
-                split = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
-                self.pairs_ = self._pairs([next(split.split(np.zeros(len(y)), y))], X, y, weights, passed)
-            else:
-                self._fit_folds(X, y, weights, passed)
+            self.pairs_ = self._prefit(given, seen) if self._is_prefit() else self._cross_fit(given, seen)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.pairs_[0][0], name):
                 setattr(self, name, getattr(self.pairs_[0][0], name))
         return self
 
-    def _routed(self, weights: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the classifier's ``fit``."""
+    def _model(self) -> Any:
+        """The classifier: by default scikit-learn's, for CalibratedClassifierCV."""
+        if self.estimator is not None:
+            return self.estimator
+        model = LinearSVC(random_state=0)
+        return model.set_fit_request(sample_weight=True) if _routing_enabled() else model
+
+    def _is_prefit(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit")
+
+    def _routed(self, weights: Any, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments of the classifier's ``fit``, and of the splitter's ``split``."""
         if _routing_enabled():
             given = fit_params | ({} if weights is None else {"sample_weight": weights})
-            return dict(process_routing(self, "fit", **given).estimator.fit)
-        takes = weights is not None and has_fit_parameter(self.estimator, "sample_weight")
-        return fit_params | ({"sample_weight": weights} if takes else {})
+            routed = process_routing(self, "fit", **given)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        to_model = {name: value for name, value in fit_params.items() if name != "groups"}
+        if weights is not None and has_fit_parameter(self._model(), "sample_weight"):
+            to_model["sample_weight"] = weights
+        return to_model, {"groups": fit_params["groups"]} if fit_params.get("groups") is not None else {}
 
-    def _fit_folds(self, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> None:
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        if self.ensemble:
-            self.pairs_ = self._pairs(splits, X, y, weights, passed)
-            return
-        scores: Any = None
-        kind = ""
-        seen = np.zeros(len(y), dtype=bool)
-        for train, test in counted(splits, "folds"):
-            model = self._fitted(train, X, y, passed)
-            part, kind = self._scores(model, _safe_indexing(X, test))
-            scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
-            scores[test], seen[test] = part, True
-        one = self._for_kind(kind, scores)
-        more = one._from_features(_safe_indexing(X, seen))
-        one.fit(scores[seen], y[seen], None if weights is None else weights[seen], **more)
-        self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
+    def _splits(self, given: _Given) -> list[tuple[AnyArray, AnyArray]]:
+        """Rows of the model and of the calibrator, fold by fold."""
+        cv = 5 if self.cv is None else self.cv
+        alone = isinstance(cv, str)
+        if given.groups is not None and isinstance(cv, (int, str)):
+            cv = StratifiedGroupKFold(4, shuffle=True, random_state=self.random_state) if alone else cv
+            cv = StratifiedGroupKFold(cv) if isinstance(cv, int) else cv
+        elif alone:
+            cv = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
+        splits = check_cv(cv, given.y, classifier=True).split(np.zeros(len(given.y)), given.y, **given.to_splitter)
+        return list(splits)[: 1 if alone else None]
 
-    def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
-        models, samples, more = [], [], []
-        for train, test in counted(splits, "folds"):
-            model = self._fitted(train, X, y, passed)
-            scores, kind = self._scores(model, _safe_indexing(X, test))
-            one = self._for_kind(kind, scores)
-            held = None if weights is None else weights[test]
-            models.append(model)
-            samples.append(read_sample(one, scores, y[test], held))
-            # Rows without weight are not in a sample.
-            more.append(one._from_features(_safe_indexing(X, test if held is None else test[held > 0])))
-        if np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
+    def _prefit(self, given: _Given, seen: AnyArray) -> list[tuple[Any, Any]]:
+        check_is_fitted(self.estimator)
+        self.classes_ = np.asarray(self.estimator.classes_)
+        unknown = np.setdiff1d(seen, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y must have classes that the model knows, {self.classes_.tolist()}; got {unknown.tolist()}"
+            )
+        scores, kind = self._scores(self.estimator, given.X)
+        return [(self.estimator, self._calibrator(given, np.arange(len(given.y)), scores, kind))]
+
+    def _cross_fit(self, given: _Given, seen: AnyArray) -> list[tuple[Any, Any]]:
+        self.classes_ = seen
+        splits = self._splits(given)
+        jobs = (delayed(self._fold)(given, train, test) for train, test in splits)
+        folds = list(counted(Parallel(self.n_jobs, return_as="generator")(jobs), "folds", len(splits)))
+        tests = [np.asarray(test) for _, test in splits]
+        if not self.ensemble and not isinstance(self.cv, str):
+            # Each row once, in their order.
+            rows, at = np.unique(np.concatenate(tests)[::-1], return_index=True)
+            scores, known = (np.concatenate([fold[i] for fold in folds])[::-1][at] for i in (1, 3))
+            one = self._calibrator(given, rows, scores, folds[0][2], known)
+            return [(self._fitted(given, np.arange(len(given.y))), one)]
+        models = [fold[0] for fold in folds]
+        samples, more = [], []
+        for rows, (_, scores, kind, known) in zip(tests, folds, strict=True):
+            one, sample, features = self._sample(given, rows, scores, kind, known)
+            samples.append(sample)
+            more.append(features)
+        if np.bincount(np.concatenate(tests)).max() > 1:
             # Rows of several folds cannot be judged by the fit to another.
             fitted = [clone(one)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
             return list(zip(models, fitted, strict=True))
         return list(zip(models, one._fit_each(samples, more), strict=True))
 
-    def _fitted(self, rows: AnyArray, X: Any, y: AnyArray, passed: dict[str, Any]) -> Any:
+    def _fold(self, given: _Given, train: AnyArray, test: AnyArray) -> tuple[Any, FloatArray, str, AnyArray]:
+        """A classifier of some rows, its scores of others with their kind, and whether it knows their classes."""
+        model = self._fitted(given, train)
+        scores, kind = self._scores(model, _safe_indexing(given.X, test))
+        return model, scores, kind, np.isin(given.y[test], model.classes_)
+
+    def _fitted(self, given: _Given, rows: AnyArray) -> Any:
         """The classifier, fitted to some rows."""
-        n = len(y)
-        part = {k: _safe_indexing(v, rows) if hasattr(v, "__len__") and len(v) == n else v for k, v in passed.items()}
-        model = clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **part)
-        self._same_classes(model)
-        return model
+        passed = _check_method_params(given.X, given.to_model, rows)
+        return clone(self._model()).fit(_safe_indexing(given.X, rows), given.y[rows], **passed)
 
-    def _same_classes(self, model: Any) -> None:
-        if not np.array_equal(model.classes_, self.classes_):
-            raise ValueError(
-                f"the classifier saw classes {list(model.classes_)!r}, and y has {self.classes_.tolist()}: every fold "
-                "must have rows of every class; use fewer folds, or leave out classes with too few rows"
-            )
+    def _sample(
+        self, given: _Given, rows: AnyArray, scores: FloatArray, kind: str, known: AnyArray | None = None
+    ) -> tuple[Calibrator, CalibrationSample, dict[str, Any]]:
+        """A calibrator for some rows, what it is fitted to, and what it needs of their features.
 
-    def _calibrator(self, model: Any, X: Any, y: AnyArray, weights: Any) -> Any:
-        scores, kind = self._scores(model, X)
+        Rows of classes that their model does not know are left out; each class against the rest has them in the rest.
+        """
         one = self._for_kind(kind, scores)
-        return one.fit(scores, y, weights, **one._from_features(X))
+        if known is not None and not known.all() and not isinstance(one, OneVsRest):
+            rows, scores = rows[known], scores[known]
+            if not len(rows):
+                raise ValueError("cv must leave each fold rows of classes that the other folds have: use fewer folds")
+        weights, groups = (None if v is None else v[rows] for v in (given.weights, given.groups))
+        used = slice(None) if weights is None else weights > 0  # rows without weight are not in a sample
+        if groups is not None and len(np.unique(groups[used])) < 2:
+            groups = None  # nothing to keep together
+        sample = read_sample(one, scores, given.y[rows], weights, groups)
+        features = one._from_features(_safe_indexing(given.X, rows[used]))
+        return one, sample, features
+
+    def _calibrator(self, given: _Given, *scored: Any) -> Calibrator:
+        """One calibrator, fitted to rows by :meth:`_sample`."""
+        one, sample, features = self._sample(given, *scored)
+        return one._fit_sample(sample, **features)
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, with the kind of scores and the labels of columns set."""
@@ -227,8 +305,18 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         method = self.response
         if method == "auto":
             method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
-        scores = np.asarray(getattr(model, method)(X), dtype=np.float64)
+        scores: FloatArray = np.asarray(getattr(model, method)(X), dtype=np.float64)
+        if len(model.classes_) < len(self.classes_):
+            scores = self._over_all(scores, model.classes_, method)
         return scores, "probability" if method == "predict_proba" else "margin"
+
+    def _over_all(self, scores: FloatArray, known: AnyArray, method: str) -> FloatArray:
+        """Scores of some of the classes among those of all: others have no probability, or the row's least margin."""
+        columns = scores if scores.ndim > 1 else np.column_stack([-scores, scores])
+        least = np.zeros(len(columns)) if method == "predict_proba" else columns.min(axis=1)
+        out = np.repeat(least[:, None], len(self.classes_), axis=1)
+        out[:, np.searchsorted(self.classes_, known)] = columns
+        return out
 
     @property
     def calibrator_(self) -> Calibrator:
@@ -250,7 +338,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_
         ]
-        return average(members, np.full(len(members), 1 / len(members)))
+        lacking = np.array([~np.isin(self.classes_, model.classes_) for model, _ in self.pairs_])
+        if not lacking.any():
+            return average(members, np.full(len(members), 1 / len(members)))
+        each = [np.where(absent, 0, average([one], np.ones(1))) for absent, one in zip(lacking, members, strict=True)]
+        return np.asarray(sum(_normalised(p, ~absent) for absent, p in zip(lacking, each, strict=True)) / len(each))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row.
@@ -263,20 +355,36 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def transform(self, X: Any) -> FloatArray:
+        """Calibrated probabilities, for use in a pipeline (``set_output`` returns them as a frame).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            Features, as the classifier takes them.
+        """
+        return self.predict_proba(X)
+
+    get_feature_names_out = Calibrator.get_feature_names_out
+
     def get_metadata_routing(self) -> Any:
-        """Metadata that ``fit`` passes on to the classifier."""
-        mapping = MethodMapping().add(caller="fit", callee="fit")
+        """Metadata that ``fit`` passes on to the classifier and to the splitter."""
+        ours = self.cv is None or isinstance(self.cv, (int, str))
         return (
             MetadataRouter(owner=type(self).__name__)
             .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=mapping)
+            .add(estimator=self._model(), method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+            .add(
+                splitter=StratifiedGroupKFold() if ours else self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
         )
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags
 
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._model())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
