@@ -23,6 +23,7 @@ from .multiclass import OneVsOne as OneVsOne
 from .multiclass import OneVsRest as OneVsRest
 from .multiclass import TopLabelCalibrator as TopLabelCalibrator
 from .near_isotonic import NearIsotonic as NearIsotonic
+from .onnx_export import to_onnx as to_onnx
 from .saving import from_dict as from_dict
 from .saving import load_calibrator as load_calibrator
 from .saving import save_calibrator as save_calibrator

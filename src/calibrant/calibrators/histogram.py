@@ -140,11 +140,13 @@ class HistogramBinning(UnitMap):
         self.edges_ = np.array(edges.values)
         self.values_ = filled(self.edges_, self.counts_, positive)
 
-    def _map_units(self, u: FloatArray) -> FloatArray:
-        # Edges of the fit: rules make uniform or exact ones, and a user's are neither.
+    def _edges(self) -> Edges:
+        """Edges of the fit: rules make uniform or exact ones, and a user's are neither."""
         computed = is_whole(self.n_bins) or isinstance(self.n_bins, str)
-        edges = Edges(self.edges_, computed and self.strategy == "uniform", computed and self.strategy != "uniform")
-        return np.asarray(self.values_[bin_of(edges, u)])
+        return Edges(self.edges_, computed and self.strategy == "uniform", computed and self.strategy != "uniform")
+
+    def _map_units(self, u: FloatArray) -> FloatArray:
+        return np.asarray(self.values_[bin_of(self._edges(), u)])
 
 
 @dataclass(eq=False, repr=False)

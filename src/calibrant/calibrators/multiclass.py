@@ -30,9 +30,9 @@ from .logistic import PlattScaling
 from .temperature import softmax
 
 #: Slope that breaks ties of a shared map, times the probability.
-_TELLS_APART = 1e-9
+TELLS_APART = 1e-9
 #: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
-_LEAST = 1e-7
+LEAST_ANSWER = 1e-7
 #: Numbers worked on at a time.
 _TILE = 1 << 20
 _STEPS, _SMALL, _LONGEST = 100, 1e-12, 2.0
@@ -159,7 +159,7 @@ class OneVsRest(Calibrator):
     def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
         """Probabilities from the values of each class's calibrator."""
         if self.shared:
-            each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64))
+            each = each + TELLS_APART * softmax(scores.logs(EPS).astype(np.float64))
         if self.normalisation == "none":
             return np.asarray(np.minimum(each, 1.0))
         total = each.sum(axis=1, keepdims=True)
@@ -230,7 +230,7 @@ class OneVsOne(Calibrator):
 
     def _fit(self, sample: CalibrationSample) -> None:
         parts = []
-        for i, j in _pairs(sample.n_classes):
+        for i, j in pairs_of(sample.n_classes):
             rows = (sample.codes == i) | (sample.codes == j)
             parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample).part(rows))
         self.weights_ = np.array([part.total for part in parts])
@@ -247,8 +247,8 @@ class OneVsOne(Calibrator):
         k = len(self.classes_)
         answers = np.full((scores.n_rows, k, k), 0.5)
         weights = np.zeros((k, k))
-        for (i, j), one, weight in zip(_pairs(k), self.calibrators_, self.weights_, strict=True):
-            r = np.clip(one._probabilities_of(_of_pair(scores, i, j))[:, 1], _LEAST, 1 - _LEAST)
+        for (i, j), one, weight in zip(pairs_of(k), self.calibrators_, self.weights_, strict=True):
+            r = np.clip(one._probabilities_of(_of_pair(scores, i, j))[:, 1], LEAST_ANSWER, 1 - LEAST_ANSWER)
             answers[:, i, j], answers[:, j, i] = r, 1 - r
             weights[i, j] = weights[j, i] = weight
         step = max(1, _TILE // k**2)
@@ -391,7 +391,8 @@ def likeliest(answers: FloatArray, weights: FloatArray, start: FloatArray) -> Fl
     return softmax(u)
 
 
-def _pairs(k: int) -> list[tuple[int, int]]:
+def pairs_of(k: int) -> list[tuple[int, int]]:
+    """The pairs of k classes, in the order of their calibrators."""
     return [(i, j) for i in range(k) for j in range(i + 1, k)]
 
 

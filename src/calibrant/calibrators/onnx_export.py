@@ -1,0 +1,506 @@
+"""Fitted calibrators, and whole models, as ONNX graphs, which run without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce, singledispatch
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
+from sklearn.utils.validation import check_is_fitted
+
+from ..data.types import AnyArray, FloatArray
+from ..sums import Edges
+from .base import EPS, Calibrator
+from .by_subgroup import SubgroupCalibrator
+from .combined import Composed, LabelSmoothing, Mixture
+from .gaussian_process import GaussianProcessCalibrator
+from .histogram import BayesianBinning, HistogramBinning, UnitMap
+from .linear import DirichletCalibration, MatrixScaling, VectorScaling
+from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
+from .model import CalibratedModel
+from .monotone import Knots, VennAbers
+from .multiclass import LEAST_ANSWER, TELLS_APART, OneVsOne, OneVsRest, TopLabelCalibrator, pairs_of
+from .onnx_graph import IR_VERSION, OPSET, Graph, Tensor, joined, solved
+from .select import AutoCalibrator
+from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
+from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Steps of Newton's method that couple answers of pairs, from the quadratic coupling.
+_STEPS = 15
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores in a graph, (n, 1) or (n, K), in their original scale: the twin of ``Scores``."""
+
+    values: Tensor
+    kind: str
+    n_columns: int
+
+    def of_positive(self) -> Tensor:
+        """One score per row, which grows with the second class, (n, 1)."""
+        if self.n_columns == 1:
+            return self.values
+        second = self.values.columns(1)
+        return second if self.kind == "probability" else second - self.values.columns(0)
+
+    def _both(self) -> Tensor:
+        """A column per class."""
+        v = self.values
+        if self.n_columns > 1:
+            return v
+        return joined(1.0 - v if self.kind == "probability" else 0.0 * v, v)
+
+    def log_odds(self, eps: float) -> Tensor:
+        """Log odds of the second class, (n, 1)."""
+        if self.kind != "probability":
+            return self.of_positive()
+        up, down = self.halves(eps)
+        return up - down
+
+    def halves(self, eps: float) -> tuple[Tensor, Tensor]:
+        """``log s`` and ``log(1 - s)``."""
+        if self.kind != "probability":
+            z = self.of_positive()
+            return -(-z).softplus(), -z.softplus()
+        p = self.values.clip(eps, 1 - eps)
+        return (p.log(), (1.0 - p).log()) if self.n_columns == 1 else (p.columns(1).log(), p.columns(0).log())
+
+    def logs(self, eps: float) -> Tensor:
+        """Logarithms of class probabilities, up to a constant per row, (n, K)."""
+        both = self._both()
+        return both.graph.call("Max", both, eps).log() if self.kind == "probability" else both
+
+    def log_probabilities(self, eps: float) -> Tensor:
+        """Logarithms of class probabilities, (n, K)."""
+        z = self.logs(eps)
+        return z if self.kind == "probability" else z - z.logsumexp()
+
+    def of_class(self, c: int) -> _Scores:
+        """Scores of one class against the others."""
+        v = self.values
+        if self.n_columns <= 2:
+            s = self.of_positive()
+            s = s if c == 1 else 1.0 - s if self.kind == "probability" else -s
+        elif self.kind == "logit":
+            s = v.columns(c) - v.columns(*(j for j in range(self.n_columns) if j != c)).logsumexp()
+        else:
+            s = v.columns(c)
+        return _Scores(s, self.kind, 1)
+
+    def of_pair(self, i: int, j: int) -> _Scores:
+        """Scores of class i against class j."""
+        one, other = (self._both().columns(c) for c in (i, j))
+        if self.kind != "probability":
+            return _Scores(one - other, self.kind, 1)
+        total = one + other
+        nothing = total <= 0.0
+        return _Scores(nothing.where(0.5, one / nothing.where(1.0, total)), self.kind, 1)
+
+
+def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
+    """Turn a fitted calibrator, or a whole fitted model, into an ONNX graph.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or CalibratedModel
+        A fitted calibrator; or a fitted model whose classifier skl2onnx can convert.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With the outputs ``label`` (n,) and ``probabilities`` (n, K). The input of a calibrator is ``scores``, doubles
+        of shape (n, 1) or (n, K), as in ``fit``; of a :class:`SubgroupCalibrator` with subgroups also ``by``, strings
+        of shape (n, 1). The input of a model is ``X``, doubles of shape (n, features).
+
+    Raises
+    ------
+    ImportError
+        Without the packages of ``calibrant[onnx]``.
+    TypeError
+        For anything but a calibrator of this package or a :class:`CalibratedModel`.
+
+    See Also
+    --------
+    calibrant.save_calibrator : A JSON file, which this package reads.
+
+    Notes
+    -----
+    Computed in double precision: equal to ``predict_proba`` to 1e-6, mostly to 1e-12. Scores are not checked; those
+    beyond [0, 1] are clipped. Searches are binary, so that large tables are fast too. Within a model skl2onnx computes
+    the scores of most classifiers in single precision: probabilities differ by some 1e-7, and by a whole step of a
+    calibrator that has steps where a score lies on one. ``OneVsOne(coupling="likelihood")`` takes 15 steps of Newton's
+    method.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import PlattScaling, to_onnx
+    >>> fitted = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> model = to_onnx(fitted)  # doctest: +SKIP
+    >>> open("platt.onnx", "wb").write(model.SerializeToString())  # doctest: +SKIP
+    """
+    _need("onnx")
+    if not isinstance(calibrator, (Calibrator, CalibratedModel)):
+        raise TypeError(f"calibrator must be a calibrator of this package or a CalibratedModel; got {calibrator!r}")
+    check_is_fitted(calibrator)
+    graph = Graph()
+    if isinstance(calibrator, CalibratedModel):
+        p = _of_model(calibrator, graph)
+    else:
+        scores = _read(calibrator, graph.input("scores", calibrator.n_features_in_))
+        if isinstance(calibrator, SubgroupCalibrator) and len(calibrator.subgroups_) > 1:
+            p = _of_subgroups(calibrator, scores, graph.input("by", 1, text=True))
+        else:
+            p = _probabilities(calibrator, scores)
+    return _finished(graph, p, calibrator.classes_)
+
+
+def _need(package: str) -> None:
+    if find_spec(package) is None:
+        raise ImportError(f'to_onnx needs {package}, which is not installed: pip install "calibrant[onnx]"')
+
+
+def _finished(graph: Graph, p: Tensor, classes: AnyArray) -> onnx.ModelProto:
+    from onnx import TensorProto, checker, helper
+
+    labels = classes.astype(np.int64) if classes.dtype.kind in "iub" else classes
+    graph.named(p, "probabilities")
+    graph.named(graph.call("Squeeze", p.argmax(), np.array([1])).of(labels), "label")
+    kind = {"i": TensorProto.INT64, "f": TensorProto.DOUBLE}.get(labels.dtype.kind, TensorProto.STRING)
+    outputs = [
+        helper.make_tensor_value_info("label", kind, [None]),
+        helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, [None, len(classes)]),
+    ]
+    whole = helper.make_graph(graph.nodes, "calibrant", graph.inputs, outputs, graph.constants)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(whole, opset_imports=opsets, producer_name="calibrant", ir_version=IR_VERSION)
+    checker.check_model(model)
+    return model
+
+
+def _read(one: Calibrator, values: Tensor) -> _Scores:
+    """Columns in the order of the classes, and probabilities within [0, 1]."""
+    if one.order_ is not None:
+        values = values.columns(*one.order_.tolist())
+    return _Scores(values.clip(0.0, 1.0) if one.input == "probability" else values, one.input, one.n_features_in_)
+
+
+def _of_model(model: CalibratedModel, graph: Graph) -> Tensor:
+    _need("skl2onnx")
+    from skl2onnx import to_onnx as converted
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    given = graph.input("X", model.n_features_in_)
+    members = []
+    for i, (one, calibrator) in enumerate(model.pairs_):
+        if not np.array_equal(one.classes_, model.classes_):
+            raise ValueError("to_onnx needs folds that have all classes")
+        if getattr(calibrator, "by", None) is not None and len(calibrator.subgroups_) > 1:
+            raise ValueError(
+                "to_onnx cannot read subgroups from a column of X: export calibrator_, which has an input by"
+            )
+        inner = one.estimator if isinstance(one, FrozenEstimator) else one
+        last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
+        kind = [("X", DoubleTensorType([None, model.n_features_in_]))]
+        options: dict[str, bool] = {"raw_scores": True} if calibrator.input == "margin" else {}
+        if not isinstance(last, LinearSVC):  # whose output is an array anyhow
+            options["zipmap"] = False
+        proto = converted(
+            inner, initial_types=kind, options={id(last): options}, target_opset={"": OPSET, "ai.onnx.ml": 3}
+        )
+        values = graph.absorb(proto, f"fold_{i}_", given, output=1)
+        if calibrator.n_features_in_ == 1:
+            values = values.columns(-1)
+        members.append((calibrator, _read(calibrator, values)))
+    return _average(members, np.full(len(members), 1 / len(members)))
+
+
+def _average(members: Sequence[tuple[Any, _Scores]], weights: FloatArray) -> Tensor:
+    """As ``average`` of fitted calibrators."""
+    first = members[0][0]
+    if len(members) > 1 and all(type(one) is type(first) and one._merges for one, _ in members):
+        if isinstance(first, VennAbers):
+            return _of_venn_abers(members, weights)
+        return _against_rest(members, weights)
+    each = zip(weights.tolist(), members, strict=True)
+    out: Tensor = reduce(Tensor.__add__, (_probabilities(one, scores) * weight for weight, (one, scores) in each))
+    return out
+
+
+@singledispatch
+def _probabilities(one: Any, scores: _Scores) -> Tensor:
+    """Calibrated probabilities (n, K), by the calibrator's class."""
+    p = _second(one, scores).clip(0.0, 1.0)
+    return joined(1.0 - p, p)
+
+
+@_probabilities.register
+def _(one: Identity, scores: _Scores) -> Tensor:
+    return scores.logs(EPS).softmax() if scores.kind == "logit" else scores._both()
+
+
+@_probabilities.register
+def _(one: TemperatureScaling, scores: _Scores) -> Tensor:
+    return (scores.logs(one.eps) / one.temperature_).softmax()
+
+
+@_probabilities.register
+def _(one: EnsembleTemperatureScaling, scores: _Scores) -> Tensor:
+    z = scores.logs(one.eps)
+    a, b, c = one.weights_.tolist()
+    out: Tensor = a * (z / one.temperature_).softmax() + b * z.softmax() + c / len(one.classes_)
+    return out
+
+
+@_probabilities.register
+def _(one: VectorScaling, scores: _Scores) -> Tensor:
+    return (scores.logs(one.eps) * one.coef_ + one.intercept_).softmax()
+
+
+@_probabilities.register
+def _(one: MatrixScaling, scores: _Scores) -> Tensor:
+    of = scores.log_probabilities if isinstance(one, DirichletCalibration) else scores.logs
+    out: Tensor = (of(one.eps) @ one.coef_.T + one.intercept_).softmax()
+    return out
+
+
+@_probabilities.register
+def _(one: OrderPreserving, scores: _Scores) -> Tensor:
+    z = scores.logs(one.eps)
+    behind = z.max() - z
+    reach = np.concatenate([[0.0], np.cumsum(one.slopes_[:-1] * np.diff(one.knots_))])
+    piece = behind.below(one.knots_[1:], ties=True)
+    return (-(piece.of(reach) + piece.of(one.slopes_) * (behind - piece.of(one.knots_)))).softmax()
+
+
+@_probabilities.register
+def _(one: Mixture, scores: _Scores) -> Tensor:
+    return _average([(member, scores) for member in one.calibrators_], one.weights_)
+
+
+@_probabilities.register
+def _(one: Composed, scores: _Scores) -> Tensor:
+    p = _probabilities(one.calibrators_[0], scores)
+    for member in one.calibrators_[1:]:
+        p = _probabilities(member, _Scores(p, "probability", len(one.classes_)))
+    return p
+
+
+@_probabilities.register(LabelSmoothing)
+@_probabilities.register(AutoCalibrator)
+def _(one: Any, scores: _Scores) -> Tensor:
+    return _probabilities(one.calibrator_, scores)
+
+
+@_probabilities.register
+def _(one: SubgroupCalibrator, scores: _Scores) -> Tensor:
+    return _shifted(one, scores, one.mean_slope_, one.mean_shift_)
+
+
+def _of_subgroups(one: SubgroupCalibrator, scores: _Scores, by: Tensor) -> Tensor:
+    known = by.equals(np.asarray(one.subgroups_, dtype=object)[None, :]).number()
+    other = 1.0 - known.sum()
+    slope = known @ one.slopes_[:, None] + other * one.mean_slope_
+    return _shifted(one, scores, slope, known @ one.shifts_ + other * one.mean_shift_)
+
+
+def _shifted(one: SubgroupCalibrator, scores: _Scores, slope: Any, shift: Any) -> Tensor:
+    q = _probabilities(one.common_, scores)
+    z = q.graph.call("Max", q, EPS).log()
+    z = z - z.sum() / float(len(one.classes_))
+    out: Tensor = (z + slope * (z - one.centre_) + shift).softmax()
+    return out
+
+
+@_probabilities.register
+def _(one: TopLabelCalibrator, scores: _Scores) -> Tensor:
+    log_p = scores.log_probabilities(EPS)
+    first = log_p.argmax().equals(np.arange(len(one.classes_)))
+    confidence = _Scores(log_p.max().exp().clip(0.0, 1.0), "probability", 1)
+    each = joined(*(_probabilities(member, confidence).columns(1) for member in one.calibrators_))
+    repaired = first.where(each, 0.0).sum()
+    return first.where(repaired, first.where(-np.inf, log_p).softmax() * (1.0 - repaired))
+
+
+@_probabilities.register
+def _(one: OneVsRest, scores: _Scores) -> Tensor:
+    return _against_rest([(one, scores)], np.ones(1))
+
+
+def _against_rest(members: Sequence[tuple[OneVsRest, _Scores]], weights: FloatArray) -> Tensor:
+    first, scores = members[0]
+    k = len(first.classes_)
+    alone = k == 2 and not first.shared
+    columns = []
+    for c in [1] if alone else range(k):
+        each = [(one.calibrators_[c % len(one.calibrators_)], s.of_class(c)) for one, s in members]
+        columns.append(_average(each, weights).columns(1))
+    if alone:
+        return joined(1.0 - columns[0], columns[0])
+    p = joined(*columns)
+    if first.shared:
+        p = p + TELLS_APART * scores.logs(EPS).softmax()
+    if first.normalisation == "none":
+        return p.clip(0.0, 1.0)
+    nothing = p.sum() <= 0.0
+    p = nothing.where(scores._both() if scores.kind == "probability" else 1.0, p)
+    return p / p.sum()
+
+
+@_probabilities.register
+def _(one: OneVsOne, scores: _Scores) -> Tensor:
+    k = len(one.classes_)
+    n = scores.values.graph
+    place: list[list[Any]] = [[None] * k for _ in range(k)]
+    weight = np.zeros((k, k))
+    for (i, j), member, w in zip(pairs_of(k), one.calibrators_, one.weights_, strict=True):
+        r = _probabilities(member, scores.of_pair(i, j)).columns(1).clip(LEAST_ANSWER, 1 - LEAST_ANSWER)
+        place[i][j], place[j][i] = r, 1.0 - r
+        weight[i, j] = weight[j, i] = w
+    half = 0.0 * scores.values.columns(0) + 0.5
+    flat = joined(*(half if cell is None else cell for row in place for cell in row))
+    answers = n.call("Reshape", flat, np.array([-1, k, k]))
+    off = 1 - np.eye(k)
+    turned = n.call("Transpose", answers, perm=[0, 2, 1])
+    squares = n.call("ReduceSum", turned * turned, np.array([2])) - 0.25
+    # With one more in every place the solution of what is right of it is in ratio that of least squares with sum 1.
+    system = 1.0 - answers * turned * off + squares * np.eye(k)
+    u = solved(system, 0.0 * squares + 1.0, k)
+    u = n.call("Max", u / n.call("ReduceSum", u, np.array([1])), 0.0)
+    u = u / n.call("ReduceSum", u, np.array([1]))
+    if one.coupling == "likelihood":
+        u = _likeliest(answers, weight / weight.max() * off, u, k)
+    return n.call("Squeeze", u, np.array([2]))
+
+
+def _likeliest(answers: Tensor, weights: FloatArray, start: Tensor, k: int) -> Tensor:
+    """As ``likeliest``, by a fixed number of steps, (n, k, 1)."""
+    n = answers.graph
+    u = n.call("Max", start, EPS).log()
+    for _ in range(_STEPS):
+        mu = (u - n.call("Transpose", u, perm=[0, 2, 1])).clip(-700.0, 700.0).expit()
+        gradient = n.call("ReduceSum", (answers - mu) * weights, np.array([2]))
+        curved = mu * (1.0 - mu) * weights
+        diagonal = n.call("ReduceSum", curved, np.array([2]))
+        level = n.call("ReduceMax", diagonal, np.array([1])) / float(k)
+        step = solved(diagonal * np.eye(k) - curved + level + 1e-12 * np.eye(k), gradient, k)
+        largest = n.call("Max", n.call("ReduceMax", n.call("Abs", step), np.array([1])), 1e-12)
+        u = u + step * n.call("Min", n.call("Div", 2.0, largest), 1.0)
+    return n.call("Softmax", u, axis=1)
+
+
+@singledispatch
+def _second(one: Any, scores: _Scores) -> Tensor:
+    """Probability of the second class, (n, 1), by a binary calibrator's class."""
+    raise TypeError(f"{type(one).__qualname__} cannot be written as ONNX: only calibrators of this package can")
+
+
+@_second.register
+def _(one: PlattScaling, scores: _Scores) -> Tensor:
+    return (scores.log_odds(one.eps) * one.coef_ + one.intercept_).expit()
+
+
+@_second.register
+def _(one: BetaCalibration, scores: _Scores) -> Tensor:
+    up, down = scores.halves(one.eps)
+    return (up * one.a_ - down * one.b_ + one.c_).expit()
+
+
+@_second.register
+def _(one: QuadraticLogit, scores: _Scores) -> Tensor:
+    z = scores.log_odds(one.eps)
+    b, c = one.coef_.tolist()
+    out: Tensor = ((z * c + b) * z + one.intercept_).expit()
+    return out
+
+
+@_second.register
+def _(one: SplineCalibrator, scores: _Scores) -> Tensor:
+    from scipy.interpolate import BSpline, PPoly
+
+    z, knots = scores.log_odds(one.eps), one.knots_
+    pieces = PPoly.from_spline(BSpline(knots, one.coef_, 3))
+    inner = np.unique(knots)
+    at = [int(np.flatnonzero(pieces.x == x)[-1]) for x in inner[:-1]]
+    a, b, c, d = (row[at] for row in pieces.c)
+    inside = z.clip(float(inner[0]), float(inner[-1]))
+    piece = inside.below(inner[1:-1], ties=True)
+    t = inside - piece.of(inner[:-1])
+    value = ((piece.of(a) * t + piece.of(b)) * t + piece.of(c)) * t + piece.of(d)
+    slopes = np.diff(one.coef_)[[0, -1]] / one._gaps()[[0, -1]]
+    graph = z.graph
+    beyond = graph.call("Min", z - inside, 0.0) * slopes[0] + graph.call("Max", z - inside, 0.0) * slopes[1]
+    out: Tensor = (value + beyond).expit()
+    return out
+
+
+@_second.register
+def _(one: GaussianProcessCalibrator, scores: _Scores) -> Tensor:
+    z = scores.log_odds(one.eps)
+    u = (z - one.centre_) / one.scale_
+    gap = (u - one.nodes_) / one.length_scale_
+    out: Tensor = (z + u * one.coef_[1] + one.coef_[0] + (gap * gap * -0.5).exp() @ one.node_coef_[:, None]).expit()
+    return out
+
+
+@_second.register
+def _(one: Knots, scores: _Scores) -> Tensor:
+    s = scores.of_positive()
+    if one.interpolation == "linear":
+        p = s.interpolated(one.scores_, one.values_)
+    else:
+        p = s.below(one.scores_[1:], ties=True).of(one.values_)
+    return p if one.clip is None else p.clip(one.clip, 1 - one.clip)
+
+
+@_second.register
+def _(one: VennAbers, scores: _Scores) -> Tensor:
+    return _of_venn_abers([(one, scores)], np.ones(1)).columns(1)
+
+
+def _of_venn_abers(members: Sequence[tuple[VennAbers, _Scores]], weights: FloatArray) -> Tensor:
+    up: Any = 0.0
+    down: Any = 0.0
+    for weight, (one, scores) in zip(weights, members, strict=True):
+        s = scores.of_positive()
+        at = s.below(one.scores_, ties=False) + s.below(one.scores_, ties=True)
+        with np.errstate(divide="ignore"):
+            up = up + at.of(float(weight) * np.log(one.upper_))
+            down = down + at.of(float(weight) * np.log1p(-one.lower_))
+    each = joined(down.exp(), up.exp())
+    return each / each.sum()
+
+
+@_second.register
+def _(one: UnitMap, scores: _Scores) -> Tensor:
+    s, (low, high) = scores.of_positive(), one.range_.tolist()
+    if scores.kind == "logit":
+        s = s.expit()
+    elif scores.kind == "margin":
+        s = ((s - low) / (high - low)).clip(0.0, 1.0) if high > low else 0.0 * s + 0.5
+    if isinstance(one, CurveCalibrator):
+        return s.interpolated(one.scores_, one.values_)
+    if isinstance(one, HistogramBinning):
+        return _of_bins(one._edges(), one.values_, s)
+    if not isinstance(one, BayesianBinning):
+        raise TypeError(f"{type(one).__qualname__} cannot be written as ONNX: only calibrators of this package can")
+    used = one.weights_ > 1e-9
+    total: Any = 0.0
+    for weight, edges, values in zip(one.weights_, one.edges_, one.values_, strict=True):
+        if weight > 1e-9:
+            total = total + _of_bins(Edges(edges, exact=True), values * (weight / one.weights_[used].sum()), s)
+    out: Tensor = total
+    return out
+
+
+def _of_bins(edges: Edges, values: FloatArray, s: Tensor) -> Tensor:
+    return s.below(edges.limits(float(np.finfo(np.float64).eps)), ties=False).of(values)

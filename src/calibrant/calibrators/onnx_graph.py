@@ -1,0 +1,218 @@
+"""A graph of ONNX nodes that is written like NumPy: arrays of double precision, rows first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..data.types import AnyArray
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Versions that onnxruntime 1.17 (2024) and later read.
+OPSET, IR_VERSION = 19, 9
+Operand: TypeAlias = "Tensor | AnyArray | float"
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes and constants, in the order in which they were added."""
+
+    nodes: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    inputs: list[Any] = field(default_factory=list)
+
+    def input(self, name: str, n_columns: int, *, text: bool = False) -> Tensor:
+        """Rows that are given to the graph."""
+        from onnx import TensorProto, helper
+
+        kind = TensorProto.STRING if text else TensorProto.DOUBLE
+        self.inputs.append(helper.make_tensor_value_info(name, kind, [None, n_columns]))
+        return Tensor(self, name)
+
+    def constant(self, value: Any) -> Tensor:
+        """An array; numbers have double precision, indices 64 bits."""
+        from onnx import helper, numpy_helper
+
+        array = np.asarray(value)
+        if array.dtype.kind not in "ib":
+            array = array.astype(object if array.dtype.kind in "OU" else np.float64)
+        name = f"constant_{len(self.constants)}"
+        if array.dtype == object:
+            texts = [str(text).encode() for text in array.ravel()]
+            self.constants.append(helper.make_tensor(name, 8, array.shape, texts))
+        else:
+            self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return Tensor(self, name)
+
+    def call(self, op: str, *operands: Operand, **attributes: Any) -> Tensor:
+        """The first output of a node."""
+        from onnx import helper
+
+        names = [(one if isinstance(one, Tensor) else self.constant(one)).name for one in operands]
+        name = f"node_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, names, [name], name=name, **attributes))
+        return Tensor(self, name)
+
+    def named(self, tensor: Tensor, name: str) -> None:
+        """Give an output its name."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node("Identity", [tensor.name], [name]))
+
+    def absorb(self, model: onnx.ModelProto, prefix: str, given: Tensor, output: int) -> Tensor:
+        """The nodes of another graph of one input; one of its outputs, in double precision."""
+        from onnx import TensorProto, compose, helper
+
+        inner = compose.add_prefix_graph(model.graph, prefix)
+        self.nodes.append(helper.make_node("Identity", [given.name], [inner.input[0].name]))
+        self.nodes += inner.node
+        self.constants += inner.initializer
+        return self.call("Cast", Tensor(self, inner.output[output].name), to=TensorProto.DOUBLE)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """An array that a graph computes."""
+
+    graph: Graph
+    name: str
+    #: NumPy must leave operators to this class.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Operand) -> Tensor:
+        return self.graph.call("Add", self, other)
+
+    def __sub__(self, other: Operand) -> Tensor:
+        return self.graph.call("Sub", self, other)
+
+    def __mul__(self, other: Operand) -> Tensor:
+        return self.graph.call("Mul", self, other)
+
+    def __truediv__(self, other: Operand) -> Tensor:
+        return self.graph.call("Div", self, other)
+
+    def __matmul__(self, other: Operand) -> Tensor:
+        return self.graph.call("MatMul", self, other)
+
+    def __radd__(self, other: Operand) -> Tensor:
+        return self + other
+
+    def __rmul__(self, other: Operand) -> Tensor:
+        return self * other
+
+    def __rsub__(self, other: Operand) -> Tensor:
+        return self.graph.call("Sub", other, self)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.call("Neg", self)
+
+    def __lt__(self, other: Operand) -> Tensor:
+        return self.graph.call("Less", self, other)
+
+    def __le__(self, other: Operand) -> Tensor:
+        return self.graph.call("LessOrEqual", self, other)
+
+    def equals(self, other: Operand) -> Tensor:
+        """Where two are equal."""
+        return self.graph.call("Equal", self, other)
+
+    def columns(self, *which: int) -> Tensor:
+        """Some of the columns, (n, len(which))."""
+        return self.graph.call("Gather", self, np.array(which, dtype=np.int64), axis=1)
+
+    def of(self, table: AnyArray) -> Tensor:
+        """Entries of a table, by these indices."""
+        return self.graph.call("Gather", table, self, axis=0)
+
+    def clip(self, low: float, high: float) -> Tensor:
+        """Numbers within bounds."""
+        return self.graph.call("Min", self.graph.call("Max", self, low), high)
+
+    def exp(self) -> Tensor:
+        """Exponentials."""
+        return self.graph.call("Exp", self)
+
+    def log(self) -> Tensor:
+        """Natural logarithms."""
+        return self.graph.call("Log", self)
+
+    def expit(self) -> Tensor:
+        """``1 / (1 + exp(-x))``."""
+        return self.graph.call("Sigmoid", self)
+
+    def softmax(self) -> Tensor:
+        """Rows that sum to 1."""
+        return self.graph.call("Softmax", self, axis=1)
+
+    def where(self, yes: Operand, no: Operand) -> Tensor:
+        """One or the other, by these truths."""
+        return self.graph.call("Where", self, yes, no)
+
+    def number(self, *, whole: bool = False) -> Tensor:
+        """Truths or indices as numbers."""
+        return self.graph.call("Cast", self, to=7 if whole else 11)
+
+    def sum(self, axis: int = 1) -> Tensor:
+        """Sums along an axis, which stays."""
+        return self.graph.call("ReduceSum", self, np.array([axis]))
+
+    def max(self) -> Tensor:
+        """Largest of each row, (n, 1)."""
+        return self.graph.call("ReduceMax", self, np.array([1]))
+
+    def argmax(self) -> Tensor:
+        """Column of the first of the largest, (n, 1)."""
+        return self.graph.call("ArgMax", self, axis=1)
+
+    def logsumexp(self) -> Tensor:
+        """``log Σ exp`` of each row, (n, 1)."""
+        top = self.max()
+        return (self - top).exp().sum().log() + top
+
+    def softplus(self) -> Tensor:
+        """``log(1 + exp(x))``."""
+        size = self.graph.call("Abs", self)
+        return self.graph.call("Max", self, 0.0) + (1.0 + (-size).exp()).log()
+
+    def below(self, table: AnyArray, *, ties: bool) -> Tensor:
+        """Number of entries of an increasing table that are less, or (``ties``) at most as large: binary search."""
+        steps = len(table).bit_length()
+        padded = np.full(2**steps - 1, np.inf)
+        padded[: len(table)] = table
+        found = (self < -np.inf).number(whole=True)
+        for step in 2 ** np.arange(steps)[::-1]:
+            entry = (found + (step - 1)).of(padded)
+            passed = entry <= self if ties else entry < self
+            found = found + passed.number(whole=True) * step
+        return found
+
+    def interpolated(self, x: AnyArray, y: AnyArray) -> Tensor:
+        """Lines between points of increasing x; the end values beyond them."""
+        if len(x) == 1:
+            return 0.0 * self + float(y[0])
+        inside = self.clip(float(x[0]), float(x[-1]))
+        piece = inside.below(x[1:-1], ties=True)
+        gap = np.diff(x)
+        slope = np.divide(np.diff(y), gap, out=np.zeros(len(gap)), where=gap > 0)
+        return piece.of(y[:-1]) + piece.of(slope) * (inside - piece.of(x[:-1]))
+
+
+def joined(*columns: Tensor) -> Tensor:
+    """Side by side."""
+    return columns[0] if len(columns) == 1 else columns[0].graph.call("Concat", *columns, axis=1)
+
+
+def solved(system: Tensor, right: Tensor, k: int) -> Tensor:
+    """Solutions (n, k, 1) of positive definite systems (n, k, k), by elimination."""
+    graph = system.graph
+    both = graph.call("Concat", system, right, axis=2)
+    for j in range(k):
+        row = graph.call("Gather", both, np.array([j]), axis=1)
+        row = row / graph.call("Gather", row, np.array([j]), axis=2)
+        own = graph.call("Gather", both, np.array([j]), axis=2) - np.eye(k)[:, [j]]
+        both = both - own * row
+    return graph.call("Gather", both, np.array([k]), axis=2)
