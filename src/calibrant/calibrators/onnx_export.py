@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce, singledispatch
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
 from .monotone import Knots, VennAbers
 from .multiclass import LEAST_ANSWER, TELLS_APART, OneVsOne, OneVsRest, TopLabelCalibrator, pairs_of
-from .onnx_graph import IR_VERSION, OPSET, Graph, Tensor, joined, solved
+from .onnx_graph import IR_VERSION, OPSET, Graph, GraphScores, Tensor, joined, solved
 from .select import AutoCalibrator
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
@@ -36,75 +35,6 @@ if TYPE_CHECKING:
 
 #: Steps of Newton's method that couple answers of pairs, from the quadratic coupling.
 _STEPS = 15
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """Scores in a graph, (n, 1) or (n, K), in their original scale: the twin of ``Scores``."""
-
-    values: Tensor
-    kind: str
-    n_columns: int
-
-    def of_positive(self) -> Tensor:
-        """One score per row, which grows with the second class, (n, 1)."""
-        if self.n_columns == 1:
-            return self.values
-        second = self.values.columns(1)
-        return second if self.kind == "probability" else second - self.values.columns(0)
-
-    def _both(self) -> Tensor:
-        """A column per class."""
-        v = self.values
-        if self.n_columns > 1:
-            return v
-        return joined(1.0 - v if self.kind == "probability" else 0.0 * v, v)
-
-    def log_odds(self, eps: float) -> Tensor:
-        """Log odds of the second class, (n, 1)."""
-        if self.kind != "probability":
-            return self.of_positive()
-        up, down = self.halves(eps)
-        return up - down
-
-    def halves(self, eps: float) -> tuple[Tensor, Tensor]:
-        """``log s`` and ``log(1 - s)``."""
-        if self.kind != "probability":
-            z = self.of_positive()
-            return -(-z).softplus(), -z.softplus()
-        p = self.values.clip(eps, 1 - eps)
-        return (p.log(), (1.0 - p).log()) if self.n_columns == 1 else (p.columns(1).log(), p.columns(0).log())
-
-    def logs(self, eps: float) -> Tensor:
-        """Logarithms of class probabilities, up to a constant per row, (n, K)."""
-        both = self._both()
-        return both.graph.call("Max", both, eps).log() if self.kind == "probability" else both
-
-    def log_probabilities(self, eps: float) -> Tensor:
-        """Logarithms of class probabilities, (n, K)."""
-        z = self.logs(eps)
-        return z if self.kind == "probability" else z - z.logsumexp()
-
-    def of_class(self, c: int) -> _Scores:
-        """Scores of one class against the others."""
-        v = self.values
-        if self.n_columns <= 2:
-            s = self.of_positive()
-            s = s if c == 1 else 1.0 - s if self.kind == "probability" else -s
-        elif self.kind == "logit":
-            s = v.columns(c) - v.columns(*(j for j in range(self.n_columns) if j != c)).logsumexp()
-        else:
-            s = v.columns(c)
-        return _Scores(s, self.kind, 1)
-
-    def of_pair(self, i: int, j: int) -> _Scores:
-        """Scores of class i against class j."""
-        one, other = (self._both().columns(c) for c in (i, j))
-        if self.kind != "probability":
-            return _Scores(one - other, self.kind, 1)
-        total = one + other
-        nothing = total <= 0.0
-        return _Scores(nothing.where(0.5, one / nothing.where(1.0, total)), self.kind, 1)
 
 
 def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
@@ -187,11 +117,11 @@ def _finished(graph: Graph, p: Tensor, classes: AnyArray) -> onnx.ModelProto:
     return model
 
 
-def _read(one: Calibrator, values: Tensor) -> _Scores:
+def _read(one: Calibrator, values: Tensor) -> GraphScores:
     """Columns in the order of the classes, and probabilities within [0, 1]."""
     if one.order_ is not None:
         values = values.columns(*one.order_.tolist())
-    return _Scores(values.clip(0.0, 1.0) if one.input == "probability" else values, one.input, one.n_features_in_)
+    return GraphScores(values.clip(0.0, 1.0) if one.input == "probability" else values, one.input, one.n_features_in_)
 
 
 def _of_model(model: CalibratedModel, graph: Graph) -> Tensor:
@@ -224,7 +154,7 @@ def _of_model(model: CalibratedModel, graph: Graph) -> Tensor:
     return _average(members, np.full(len(members), 1 / len(members)))
 
 
-def _average(members: Sequence[tuple[Any, _Scores]], weights: FloatArray) -> Tensor:
+def _average(members: Sequence[tuple[Any, GraphScores]], weights: FloatArray) -> Tensor:
     """As ``average`` of fitted calibrators."""
     first = members[0][0]
     if len(members) > 1 and all(type(one) is type(first) and one._merges for one, _ in members):
@@ -237,24 +167,24 @@ def _average(members: Sequence[tuple[Any, _Scores]], weights: FloatArray) -> Ten
 
 
 @singledispatch
-def _probabilities(one: Any, scores: _Scores) -> Tensor:
+def _probabilities(one: Any, scores: GraphScores) -> Tensor:
     """Calibrated probabilities (n, K), by the calibrator's class."""
     p = _second(one, scores).clip(0.0, 1.0)
     return joined(1.0 - p, p)
 
 
 @_probabilities.register
-def _(one: Identity, scores: _Scores) -> Tensor:
-    return scores.logs(EPS).softmax() if scores.kind == "logit" else scores._both()
+def _(one: Identity, scores: GraphScores) -> Tensor:
+    return scores.logs(EPS).softmax() if scores.kind == "logit" else scores.both()
 
 
 @_probabilities.register
-def _(one: TemperatureScaling, scores: _Scores) -> Tensor:
+def _(one: TemperatureScaling, scores: GraphScores) -> Tensor:
     return (scores.logs(one.eps) / one.temperature_).softmax()
 
 
 @_probabilities.register
-def _(one: EnsembleTemperatureScaling, scores: _Scores) -> Tensor:
+def _(one: EnsembleTemperatureScaling, scores: GraphScores) -> Tensor:
     z = scores.logs(one.eps)
     a, b, c = one.weights_.tolist()
     out: Tensor = a * (z / one.temperature_).softmax() + b * z.softmax() + c / len(one.classes_)
@@ -262,19 +192,19 @@ def _(one: EnsembleTemperatureScaling, scores: _Scores) -> Tensor:
 
 
 @_probabilities.register
-def _(one: VectorScaling, scores: _Scores) -> Tensor:
+def _(one: VectorScaling, scores: GraphScores) -> Tensor:
     return (scores.logs(one.eps) * one.coef_ + one.intercept_).softmax()
 
 
 @_probabilities.register
-def _(one: MatrixScaling, scores: _Scores) -> Tensor:
+def _(one: MatrixScaling, scores: GraphScores) -> Tensor:
     of = scores.log_probabilities if isinstance(one, DirichletCalibration) else scores.logs
     out: Tensor = (of(one.eps) @ one.coef_.T + one.intercept_).softmax()
     return out
 
 
 @_probabilities.register
-def _(one: OrderPreserving, scores: _Scores) -> Tensor:
+def _(one: OrderPreserving, scores: GraphScores) -> Tensor:
     z = scores.logs(one.eps)
     behind = z.max() - z
     reach = np.concatenate([[0.0], np.cumsum(one.slopes_[:-1] * np.diff(one.knots_))])
@@ -283,37 +213,37 @@ def _(one: OrderPreserving, scores: _Scores) -> Tensor:
 
 
 @_probabilities.register
-def _(one: Mixture, scores: _Scores) -> Tensor:
+def _(one: Mixture, scores: GraphScores) -> Tensor:
     return _average([(member, scores) for member in one.calibrators_], one.weights_)
 
 
 @_probabilities.register
-def _(one: Composed, scores: _Scores) -> Tensor:
+def _(one: Composed, scores: GraphScores) -> Tensor:
     p = _probabilities(one.calibrators_[0], scores)
     for member in one.calibrators_[1:]:
-        p = _probabilities(member, _Scores(p, "probability", len(one.classes_)))
+        p = _probabilities(member, GraphScores(p, "probability", len(one.classes_)))
     return p
 
 
 @_probabilities.register(LabelSmoothing)
 @_probabilities.register(AutoCalibrator)
-def _(one: Any, scores: _Scores) -> Tensor:
+def _(one: Any, scores: GraphScores) -> Tensor:
     return _probabilities(one.calibrator_, scores)
 
 
 @_probabilities.register
-def _(one: SubgroupCalibrator, scores: _Scores) -> Tensor:
+def _(one: SubgroupCalibrator, scores: GraphScores) -> Tensor:
     return _shifted(one, scores, one.mean_slope_, one.mean_shift_)
 
 
-def _of_subgroups(one: SubgroupCalibrator, scores: _Scores, by: Tensor) -> Tensor:
+def _of_subgroups(one: SubgroupCalibrator, scores: GraphScores, by: Tensor) -> Tensor:
     known = by.equals(np.asarray(one.subgroups_, dtype=object)[None, :]).number()
     other = 1.0 - known.sum()
     slope = known @ one.slopes_[:, None] + other * one.mean_slope_
     return _shifted(one, scores, slope, known @ one.shifts_ + other * one.mean_shift_)
 
 
-def _shifted(one: SubgroupCalibrator, scores: _Scores, slope: Any, shift: Any) -> Tensor:
+def _shifted(one: SubgroupCalibrator, scores: GraphScores, slope: Any, shift: Any) -> Tensor:
     q = _probabilities(one.common_, scores)
     z = q.graph.call("Max", q, EPS).log()
     z = z - z.sum() / float(len(one.classes_))
@@ -322,21 +252,21 @@ def _shifted(one: SubgroupCalibrator, scores: _Scores, slope: Any, shift: Any) -
 
 
 @_probabilities.register
-def _(one: TopLabelCalibrator, scores: _Scores) -> Tensor:
+def _(one: TopLabelCalibrator, scores: GraphScores) -> Tensor:
     log_p = scores.log_probabilities(EPS)
     first = log_p.argmax().equals(np.arange(len(one.classes_)))
-    confidence = _Scores(log_p.max().exp().clip(0.0, 1.0), "probability", 1)
+    confidence = GraphScores(log_p.max().exp().clip(0.0, 1.0), "probability", 1)
     each = joined(*(_probabilities(member, confidence).columns(1) for member in one.calibrators_))
     repaired = first.where(each, 0.0).sum()
     return first.where(repaired, first.where(-np.inf, log_p).softmax() * (1.0 - repaired))
 
 
 @_probabilities.register
-def _(one: OneVsRest, scores: _Scores) -> Tensor:
+def _(one: OneVsRest, scores: GraphScores) -> Tensor:
     return _against_rest([(one, scores)], np.ones(1))
 
 
-def _against_rest(members: Sequence[tuple[OneVsRest, _Scores]], weights: FloatArray) -> Tensor:
+def _against_rest(members: Sequence[tuple[OneVsRest, GraphScores]], weights: FloatArray) -> Tensor:
     first, scores = members[0]
     k = len(first.classes_)
     alone = k == 2 and not first.shared
@@ -352,12 +282,12 @@ def _against_rest(members: Sequence[tuple[OneVsRest, _Scores]], weights: FloatAr
     if first.normalisation == "none":
         return p.clip(0.0, 1.0)
     nothing = p.sum() <= 0.0
-    p = nothing.where(scores._both() if scores.kind == "probability" else 1.0, p)
+    p = nothing.where(scores.both() if scores.kind == "probability" else 1.0, p)
     return p / p.sum()
 
 
 @_probabilities.register
-def _(one: OneVsOne, scores: _Scores) -> Tensor:
+def _(one: OneVsOne, scores: GraphScores) -> Tensor:
     k = len(one.classes_)
     n = scores.values.graph
     place: list[list[Any]] = [[None] * k for _ in range(k)]
@@ -399,24 +329,24 @@ def _likeliest(answers: Tensor, weights: FloatArray, start: Tensor, k: int) -> T
 
 
 @singledispatch
-def _second(one: Any, scores: _Scores) -> Tensor:
+def _second(one: Any, scores: GraphScores) -> Tensor:
     """Probability of the second class, (n, 1), by a binary calibrator's class."""
     raise TypeError(f"{type(one).__qualname__} cannot be written as ONNX: only calibrators of this package can")
 
 
 @_second.register
-def _(one: PlattScaling, scores: _Scores) -> Tensor:
+def _(one: PlattScaling, scores: GraphScores) -> Tensor:
     return (scores.log_odds(one.eps) * one.coef_ + one.intercept_).expit()
 
 
 @_second.register
-def _(one: BetaCalibration, scores: _Scores) -> Tensor:
+def _(one: BetaCalibration, scores: GraphScores) -> Tensor:
     up, down = scores.halves(one.eps)
     return (up * one.a_ - down * one.b_ + one.c_).expit()
 
 
 @_second.register
-def _(one: QuadraticLogit, scores: _Scores) -> Tensor:
+def _(one: QuadraticLogit, scores: GraphScores) -> Tensor:
     z = scores.log_odds(one.eps)
     b, c = one.coef_.tolist()
     out: Tensor = ((z * c + b) * z + one.intercept_).expit()
@@ -424,7 +354,7 @@ def _(one: QuadraticLogit, scores: _Scores) -> Tensor:
 
 
 @_second.register
-def _(one: SplineCalibrator, scores: _Scores) -> Tensor:
+def _(one: SplineCalibrator, scores: GraphScores) -> Tensor:
     from scipy.interpolate import BSpline, PPoly
 
     z, knots = scores.log_odds(one.eps), one.knots_
@@ -444,7 +374,7 @@ def _(one: SplineCalibrator, scores: _Scores) -> Tensor:
 
 
 @_second.register
-def _(one: GaussianProcessCalibrator, scores: _Scores) -> Tensor:
+def _(one: GaussianProcessCalibrator, scores: GraphScores) -> Tensor:
     z = scores.log_odds(one.eps)
     u = (z - one.centre_) / one.scale_
     gap = (u - one.nodes_) / one.length_scale_
@@ -453,7 +383,7 @@ def _(one: GaussianProcessCalibrator, scores: _Scores) -> Tensor:
 
 
 @_second.register
-def _(one: Knots, scores: _Scores) -> Tensor:
+def _(one: Knots, scores: GraphScores) -> Tensor:
     s = scores.of_positive()
     if one.interpolation == "linear":
         p = s.interpolated(one.scores_, one.values_)
@@ -463,11 +393,11 @@ def _(one: Knots, scores: _Scores) -> Tensor:
 
 
 @_second.register
-def _(one: VennAbers, scores: _Scores) -> Tensor:
+def _(one: VennAbers, scores: GraphScores) -> Tensor:
     return _of_venn_abers([(one, scores)], np.ones(1)).columns(1)
 
 
-def _of_venn_abers(members: Sequence[tuple[VennAbers, _Scores]], weights: FloatArray) -> Tensor:
+def _of_venn_abers(members: Sequence[tuple[VennAbers, GraphScores]], weights: FloatArray) -> Tensor:
     up: Any = 0.0
     down: Any = 0.0
     for weight, (one, scores) in zip(weights, members, strict=True):
@@ -481,7 +411,7 @@ def _of_venn_abers(members: Sequence[tuple[VennAbers, _Scores]], weights: FloatA
 
 
 @_second.register
-def _(one: UnitMap, scores: _Scores) -> Tensor:
+def _(one: UnitMap, scores: GraphScores) -> Tensor:
     s, (low, high) = scores.of_positive(), one.range_.tolist()
     if scores.kind == "logit":
         s = s.expit()

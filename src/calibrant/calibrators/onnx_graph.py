@@ -216,3 +216,72 @@ def solved(system: Tensor, right: Tensor, k: int) -> Tensor:
         own = graph.call("Gather", both, np.array([j]), axis=2) - np.eye(k)[:, [j]]
         both = both - own * row
     return graph.call("Gather", both, np.array([k]), axis=2)
+
+
+@dataclass(frozen=True)
+class GraphScores:
+    """Scores in a graph, (n, 1) or (n, K), in their original scale: the twin of ``Scores``."""
+
+    values: Tensor
+    kind: str
+    n_columns: int
+
+    def of_positive(self) -> Tensor:
+        """One score per row, which grows with the second class, (n, 1)."""
+        if self.n_columns == 1:
+            return self.values
+        second = self.values.columns(1)
+        return second if self.kind == "probability" else second - self.values.columns(0)
+
+    def both(self) -> Tensor:
+        """A column per class."""
+        v = self.values
+        if self.n_columns > 1:
+            return v
+        return joined(1.0 - v if self.kind == "probability" else 0.0 * v, v)
+
+    def log_odds(self, eps: float) -> Tensor:
+        """Log odds of the second class, (n, 1)."""
+        if self.kind != "probability":
+            return self.of_positive()
+        up, down = self.halves(eps)
+        return up - down
+
+    def halves(self, eps: float) -> tuple[Tensor, Tensor]:
+        """``log s`` and ``log(1 - s)``."""
+        if self.kind != "probability":
+            z = self.of_positive()
+            return -(-z).softplus(), -z.softplus()
+        p = self.values.clip(eps, 1 - eps)
+        return (p.log(), (1.0 - p).log()) if self.n_columns == 1 else (p.columns(1).log(), p.columns(0).log())
+
+    def logs(self, eps: float) -> Tensor:
+        """Logarithms of class probabilities, up to a constant per row, (n, K)."""
+        both = self.both()
+        return both.graph.call("Max", both, eps).log() if self.kind == "probability" else both
+
+    def log_probabilities(self, eps: float) -> Tensor:
+        """Logarithms of class probabilities, (n, K)."""
+        z = self.logs(eps)
+        return z if self.kind == "probability" else z - z.logsumexp()
+
+    def of_class(self, c: int) -> GraphScores:
+        """Scores of one class against the others."""
+        v = self.values
+        if self.n_columns <= 2:
+            s = self.of_positive()
+            s = s if c == 1 else 1.0 - s if self.kind == "probability" else -s
+        elif self.kind == "logit":
+            s = v.columns(c) - v.columns(*(j for j in range(self.n_columns) if j != c)).logsumexp()
+        else:
+            s = v.columns(c)
+        return GraphScores(s, self.kind, 1)
+
+    def of_pair(self, i: int, j: int) -> GraphScores:
+        """Scores of class i against class j."""
+        one, other = (self.both().columns(c) for c in (i, j))
+        if self.kind != "probability":
+            return GraphScores(one - other, self.kind, 1)
+        total = one + other
+        nothing = total <= 0.0
+        return GraphScores(nothing.where(0.5, one / nothing.where(1.0, total)), self.kind, 1)
