@@ -1,6 +1,7 @@
 """The calibration belt: its law, its likelihood, its edges, each against a second and slower way."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -422,6 +423,30 @@ def test_few_distinct_scores_and_no_finite_curve():
     ended = cal.significance.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9])
     assert ended.degree == 1
     assert "degree 2" in ended.warnings[0]
+
+
+@pytest.mark.parametrize("devel", ["external", "internal"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_half_a_percent_of_positives_has_a_belt_or_is_told_what_to_do(devel, weighted):
+    """A row that weighs little may be all that keeps a side of the likelihood region finite."""
+    refused = unknown = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.choice([100, 300, 1000]))
+        p = rng.choice([0.004, 0.005, 0.006], n) if seed % 2 else rng.beta(0.5, 100, n).round(2)
+        weight = rng.exponential(size=n) if weighted else None
+        y = rng.random(n) < 0.005
+        try:
+            belt = cal.significance.calibration_belt(y, p, labels=[False, True], sample_weight=weight, devel=devel)
+        except ValueError as error:
+            assert re.search(r"use more rows, or reliability_curve and calibration_test", str(error))  # noqa: PT017
+            refused += 1
+        else:
+            lost = bool(np.isnan(belt.lower).any() or np.isnan(belt.upper).any())
+            unknown += lost
+            assert lost == any("use more rows" in text for text in belt.warnings)
+    assert refused > 5
+    assert unknown + refused < 40
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 import calibrant as cal
 
@@ -74,7 +75,7 @@ def test_two_classes_only(function):
 def test_intervals_hold_their_values_and_say_what_they_are():
     y, p = binary(400)
     m = cal.calibration_measures(y, p, pos_label="ill")
-    names = {"ici", "e50", "e90", "eci", "observed_expected", "in_the_large", "intercept", "slope"}
+    names = {"ici", "e50", "eci", "observed_expected", "in_the_large", "intercept", "slope"}
     assert set(m.intervals) == set(m.standard_errors) == names
     for name, (low, high) in m.intervals.items():
         assert low <= getattr(m, name) <= high
@@ -150,4 +151,18 @@ def test_intervals_of_distances_are_those_of_the_estimate():
     two = cal.estimate(y, p, estimator=cal.EmpiricalBayes(), norm=2).interval
     assert np.sqrt(np.array(m.intervals["eci"]) / 100) == pytest.approx(two, rel=0.1)
     calibrated = cal.calibration_measures(np.random.default_rng(2).random(1500) < p, p)
-    assert [calibrated.intervals[name].low for name in ("ici", "e50", "e90", "eci")] == [0, 0, 0, 0]
+    assert [calibrated.intervals[name].low for name in ("ici", "e50", "eci")] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(0.5, 6.0), (0.4, 0.5)])
+def test_the_median_gap_is_covered_where_gaps_change_within_few_scores(shape):
+    """Half the log odds, 100 rows: of 40 intervals at the level 0.9 at least 36 less three standard errors."""
+    s = np.random.default_rng(0).beta(*shape, 100_000).clip(1e-6, 1 - 1e-6)
+    truth = float(np.median(np.abs(expit(0.5 * logit(s)) - s)))
+    covered = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(*shape, 100).clip(1e-6, 1 - 1e-6)
+        m = cal.calibration_measures(rng.random(100) < expit(0.5 * logit(p)), p, labels=[False, True], level=0.9)
+        covered += m.intervals["e50"].low <= truth <= m.intervals["e50"].high
+    assert covered >= 36 - 3 * np.sqrt(3.6)

@@ -76,7 +76,6 @@ def main() -> None:
             for name, true in TWO.items()
         }
         _table(f"Two classes, n = {n}", cases, OF_TWO)
-    _intervals(options.repetitions, at)
     z = np.random.default_rng(0).normal(0, 2, (4000, 5))
     for n in (100, 1000):
         cases = {
@@ -123,23 +122,6 @@ def _table(title: str, cases: Mapping[str, list], calibrators: Mapping[str, c.Ca
             error = costs.std(axis=0, ddof=1) / np.sqrt(len(costs))
             cells.append(" / ".join(f"{m:.2f} ± {e:.2f}" for m, e in zip(costs.mean(axis=0), error, strict=True)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
-def _intervals(repetitions: int, at: np.ndarray) -> None:
-    """Percent of scores whose truth lies in the Gaussian process' 95 % interval."""
-    title = "Truths within the 95 % interval of `GaussianProcessCalibrator`, percent of scores"
-    print(f"\n## {title}\n\n| n | {' | '.join(TWO)} |\n|---:|{'---:|' * len(TWO)}")
-    for n in (100, 1000):
-        cells = []
-        for true in TWO.values():
-            inside = []
-            for i in range(repetitions):
-                low, high = (
-                    c.GaussianProcessCalibrator(labels=[0, 1]).fit(*_drawn_two(true, n, i)).predict_interval(at).T
-                )
-                inside.append(100 * np.mean((low <= true(at)) & (true(at) <= high)))
-            cells.append(f"{np.mean(inside):.0f} ± {np.std(inside, ddof=1) / np.sqrt(repetitions):.0f}")
-        print(f"| {n} | {' | '.join(cells)} |", flush=True)
 
 
 def _costs(one: c.Calibrator, at: np.ndarray, truth: np.ndarray, s: np.ndarray, y: np.ndarray) -> tuple[float, float]:

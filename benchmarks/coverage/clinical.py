@@ -1,9 +1,10 @@
 """Coverage of the intervals of `calibration_measures` and `confidence_direction`, where the truth is known.
 
-    python -m benchmarks.coverage.clinical [--repetitions 300] [--part measures|bootstrap|direction]
+    python -m benchmarks.coverage.clinical [--repetitions 300] [--part measures|others|bootstrap|direction]
 
 Scores are Beta distributed; true maps are the identity, recalibrations, a power and a wave. Truths are integrals on
-200,000 quantiles of the scores; those of intercepts and slope are the coefficients that fit them best.
+200,000 quantiles of the scores; those of intercepts and slope are the coefficients that fit them best. On *others*
+nothing was chosen.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy.special import expit, logit
@@ -29,8 +30,16 @@ MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "power": lambda s: s**1.5,
     "wave": lambda s: np.clip(s + 0.12 * np.sin(2 * np.pi * s), 0, 1),
 }
+OTHERS = {"U": (0.4, 0.5), "middle": (4.0, 3.0), "high": (8.0, 1.2)}
+OTHER_MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "underconfident": lambda s: expit(1.5 * logit(s)),
+    "asymmetric": lambda s: expit(0.6 * np.log(s) - 1.6 * np.log1p(-s) - 0.5),
+    "bent": lambda s: expit(logit(s) + 0.15 * logit(s) ** 2 - 0.5),
+    "kink": lambda s: np.where(s > 0.6, 0.6 + 0.4 * (s - 0.6), s),
+    "ripple": lambda s: expit(logit(s) + 0.8 * np.sin(logit(s))),
+}
 SIZES = (100, 300, 1000, 2000)
-NAMES = ("ici", "e50", "e90", "eci", "observed_expected", "in_the_large", "intercept", "slope")
+NAMES = ("ici", "e50", "eci", "observed_expected", "in_the_large", "intercept", "slope")
 RESAMPLES = 100
 
 
@@ -45,7 +54,7 @@ def grid(shape: tuple[float, float]) -> np.ndarray:
 
 def truths(s: np.ndarray, g: np.ndarray) -> dict[str, float]:
     gap, z = np.abs(g - s), logit(s)
-    out = {"ici": gap.mean(), "e50": np.median(gap), "e90": np.quantile(gap, 0.9), "eci": 100 * (gap**2).mean()}
+    out = {"ici": gap.mean(), "e50": np.median(gap), "eci": 100 * (gap**2).mean()}
     out["observed_expected"] = g.mean() / s.mean()
     line = fitted(np.stack([np.ones_like(z), z]), np.zeros_like(z), g)
     out |= {"intercept": line[0], "slope": line[1], "in_the_large": fitted(np.ones((1, len(z))), z, g)[0]}
@@ -63,18 +72,29 @@ def fitted(x: np.ndarray, offset: np.ndarray, g: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=300)
-    parser.add_argument("--part", choices=("measures", "bootstrap", "direction"), default="measures")
+    parser.add_argument("--part", choices=("measures", "others", "bootstrap", "direction"), default="measures")
     options = parser.parse_args()
-    {"measures": measures, "bootstrap": bootstrap, "direction": direction}[options.part](options.repetitions)
+    {"measures": measures, "others": others, "bootstrap": bootstrap, "direction": direction}[options.part](
+        options.repetitions
+    )
 
 
-def measures(repetitions: int) -> None:
+def others(repetitions: int) -> None:
+    """Scores and maps that played no part."""
+    measures(repetitions, OTHERS, OTHER_MAPS)
+
+
+def measures(
+    repetitions: int,
+    laws: Mapping[str, tuple[float, float]] = SCORES,
+    maps: Mapping[str, Callable[[np.ndarray], np.ndarray]] = MAPS,
+) -> None:
     print("| scores | map | n | " + " | ".join(NAMES) + " | ICI: truth | mean of values | mean width |")
     print("|---|---|--:|" + "--:|" * (len(NAMES) + 3))
     total: dict[int, list[np.ndarray]] = {n: [] for n in SIZES}
-    for law, shape in SCORES.items():
+    for law, shape in laws.items():
         at = grid(shape)
-        for name, true in MAPS.items():
+        for name, true in maps.items():
             truth = truths(at, true(at))
             for n in SIZES:
                 held = np.full((repetitions, len(NAMES)), np.nan)
@@ -98,21 +118,21 @@ def measures(repetitions: int) -> None:
 
 def bootstrap(repetitions: int) -> None:
     """The percentile bootstrap of rows, for comparison."""
-    print("| map | n | " + " | ".join(NAMES[:4]) + " |\n|---|--:|--:|--:|--:|--:|")
+    print("| map | n | " + " | ".join(NAMES[:3]) + " |\n|---|--:|--:|--:|--:|")
     at, n = grid(SCORES["flat"]), 300
     for name, true in MAPS.items():
         truth = truths(at, true(at))
-        held = np.zeros((repetitions, 4))
+        held = np.zeros((repetitions, 3))
         for i in range(repetitions):
             s, rng = scores_of(SCORES["flat"], n, i)
             y = rng.random(n) < true(s)
-            drawn = np.empty((RESAMPLES, 4))
+            drawn = np.empty((RESAMPLES, 3))
             for r in range(RESAMPLES):
                 rows = rng.integers(n, size=n)
                 m = cal.calibration_measures(y[rows], s[rows], labels=[False, True], level=None)
-                drawn[r] = [getattr(m, one) for one in NAMES[:4]]
+                drawn[r] = [getattr(m, one) for one in NAMES[:3]]
             low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-            wanted = np.array([truth[one] for one in NAMES[:4]])
+            wanted = np.array([truth[one] for one in NAMES[:3]])
             held[i] = (low <= wanted) & (wanted <= high)
         print(f"| {name} | {n} | " + " | ".join(f"{v:.1f}" for v in 100 * held.mean(axis=0)) + " |", flush=True)
 

@@ -126,7 +126,7 @@ def test_near_isotonic_keeps_a_fall_that_rows_insist_on():
 
 
 def laplace(u, z, y, w, straight, bent, length):
-    """Rasmussen & Williams, algorithm 3.1, with a prior mean: latent mode, log-evidence, latent variance."""
+    """Rasmussen & Williams, algorithm 3.1, with a prior mean: latent mode and log-evidence."""
     k = straight**2 * (1 + np.outer(u, u)) + bent**2 * np.exp(-0.5 * np.subtract.outer(u, u) ** 2 / length**2)
     a = np.zeros(len(u))
     for _ in range(100):
@@ -139,12 +139,10 @@ def laplace(u, z, y, w, straight, bent, length):
         a = new
     f = k @ a
     h = w * expit(z + f) * expit(-z - f)
-    variance = np.diag(k - k @ np.linalg.solve(np.diag(1 / h) + k, k))
     likelihood = (w * (y * (z + f) - np.logaddexp(0, z + f))).sum()
     return (
         f,
         likelihood - 0.5 * a @ f - 0.5 * np.linalg.slogdet(np.eye(len(u)) + np.sqrt(np.outer(h, h)) * k)[1],
-        variance,
     )
 
 
@@ -157,11 +155,9 @@ def test_gaussian_process_is_laplaces_approximation(n, seed):
     w = rng.integers(1, 4, n).astype(float)
     fitted = c.GaussianProcessCalibrator(input="logit").fit(z, y.astype(int), w)
     u = (z - np.average(z, weights=w)) / np.sqrt(np.cov(z, fweights=w.astype(int), ddof=0))
-    f, evidence, variance = laplace(u, z, y, w, fitted.straight_sd_, fitted.bent_sd_, fitted.length_scale_)
+    f, evidence = laplace(u, z, y, w, fitted.straight_sd_, fitted.bent_sd_, fitted.length_scale_)
     np.testing.assert_allclose(logit(fitted.predict_proba(z)[:, 1]), z + f, atol=2e-4)
     assert abs(fitted.log_evidence_ - evidence) < 1e-4
-    width = logit(fitted.predict_interval(z, 0.9)) - (z + f)[:, None]
-    np.testing.assert_allclose(width, 1.6448536 * np.sqrt(variance)[:, None] * [-1, 1], atol=2e-3)
     every = [
         laplace(u, z, y, w, straight, bent, length)[1]
         for straight in (0.1, 0.3, 1, 3)

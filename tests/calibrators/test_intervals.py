@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.interpolate import BSpline
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit
 from scipy.stats import beta, norm
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from calibrant import calibrators as c
 
@@ -16,7 +17,7 @@ from .table import two
 
 AT = np.array([0.02, 0.2, 0.5, 0.7, 0.99])
 LAPLACE = [c.PlattScaling(), c.BetaCalibration(), c.BetaCalibration("am"), c.QuadraticLogit(), c.SplineCalibrator()]
-EVERY = [*LAPLACE, c.TemperatureScaling(), c.IsotonicCalibrator(), c.RocHullCalibrator(centred=True)]
+EVERY = [*LAPLACE, c.IsotonicCalibrator(), c.RocHullCalibrator(centred=True)]
 
 
 def columns(fitted, s):
@@ -99,44 +100,6 @@ def test_what_holds_of_all(one):
         fitted.predict_interval(AT, 1.5)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95])
-@pytest.mark.parametrize("kind", ["probability", "logit"])
-def test_every_temperature_of_the_interval(level, kind):
-    """Three classes: the least and largest probability at any of 4001 inverse temperatures."""
-    rng = np.random.default_rng(3)
-    z = rng.normal(0, 2, (80, 3))
-    p = softmax(z, axis=1)
-    y = (rng.random((80, 1)) > softmax(0.4 * z, axis=1).cumsum(axis=1)).sum(axis=1)
-    w = rng.integers(1, 4, 80)
-    fitted = c.TemperatureScaling(input=kind).fit(p if kind == "probability" else z, y, w)
-    found = 1 / fitted.temperature_
-    said = softmax(found * z, axis=1)
-    spread = sum(v * (q @ x**2 - (q @ x) ** 2) for v, q, x in zip(w, said, z, strict=True))
-    sd = np.sqrt(w.sum() / ((w.sum() + 8) * spread))
-    assert np.sqrt(fitted.variance_) == pytest.approx(sd, rel=1e-9)
-    half = norm.ppf(0.5 + level / 2) * sd
-    at = rng.normal(0, 2, (30, 3))
-    each = [softmax(b * at, axis=1) for b in np.linspace(max(found - half, 0), found + half, 4001)]
-    low, high = np.min(each, axis=0), np.max(each, axis=0)
-    got = fitted.predict_interval(softmax(at, axis=1) if kind == "probability" else at, level)
-    assert got.shape == (30, 3, 2)
-    np.testing.assert_allclose(got[..., 0], low, atol=1e-9)
-    assert (np.abs(got[..., 1] - high) <= 0.005 * (high - low) + 1e-9).all()
-    # Some of them are largest between the ends.
-    assert (high > np.maximum(each[0], each[-1]) + 1e-6).any()
-
-
-def test_scores_that_say_nothing_leave_the_temperature_open():
-    """Equal probabilities at the fit have no information: any temperature may be."""
-    fitted = c.TemperatureScaling().fit(np.full((20, 3), 1 / 3), [0, 1, 2, 0] * 5)
-    assert fitted.variance_ == np.inf
-    np.testing.assert_allclose(
-        fitted.predict_interval([[0.5, 0.3, 0.2]])[0, [0, 2]], [[1 / 3, 1], [0, 1 / 3]], atol=1e-9
-    )
-    again = c.from_dict(c.to_dict(fitted))
-    np.testing.assert_array_equal(again.predict_interval([[0.5, 0.3, 0.2]]), fitted.predict_interval([[0.5, 0.3, 0.2]]))
-
-
 @pytest.mark.parametrize("one", [c.PlattScaling(smoothing=False, shrinkage=0), c.IsotonicCalibrator()], ids=str)
 def test_relative_weights_count_as_effective_rows(one):
     s, y, _ = two(300, 3, 0.6)
@@ -172,11 +135,62 @@ def test_the_level_is_kept_inside_the_family(one):
 
 def test_files_of_earlier_versions_have_no_interval():
     written = json.loads((Path(__file__).parent / "saved_by_version_1.json").read_text(encoding="utf-8"))
-    for name in ("platt", "isotonic", "spline", "temperature"):
+    for name in ("platt", "isotonic", "spline"):
         found = c.from_dict(written[name]["saved"])
         assert not hasattr(found, "predict_interval")
-        at = AT if len(found.classes_) == 2 else np.column_stack([AT, (1 - AT) / 2, (1 - AT) / 2])
-        assert np.isfinite(found.predict_proba(at)).all()
+        assert np.isfinite(found.predict_proba(AT)).all()
         again = c.from_dict(c.to_dict(found))
-        np.testing.assert_array_equal(again.predict_proba(at), found.predict_proba(at))
+        np.testing.assert_array_equal(again.predict_proba(AT), found.predict_proba(AT))
     assert hasattr(c.PlattScaling(), "predict_interval")
+
+
+@pytest.mark.parametrize("one", [c.TemperatureScaling(), c.GaussianProcessCalibrator()], ids=str)
+def test_intervals_that_would_not_cover_are_not_given(one):
+    assert not hasattr(clone(one).fit(*two(100, 1)[:2]), "predict_interval")
+
+
+def test_the_interval_of_an_average_written_out():
+    """Members' intervals and how they differ; those without one count with the spline's."""
+    s, y, _ = two(300, 1, 0.6)
+    fitted = c.AutoCalibrator(["identity", "temperature", "platt", "isotonic"]).fit(s, y)
+    held = fitted.calibrator_
+    assert len(held.calibrators_) > 2
+    spline, middle = c.SplineCalibrator().fit(s, y), fitted.predict_proba(AT)[:, 1]
+    low = high = 0.0
+    for one, weight in zip(held.calibrators_, held.weights_, strict=True):
+        has = isinstance(one, (c.PlattScaling, c.IsotonicCalibrator))
+        source = one if has else spline
+        q, (a, b) = source.predict_proba(AT)[:, 1], source.predict_interval(AT, 0.9).T
+        apart = norm.ppf(0.95) * (q - middle)
+        low, high = low + weight * np.sqrt((q - a) ** 2 + apart**2), high + weight * np.sqrt((b - q) ** 2 + apart**2)
+    want = np.clip(np.column_stack([middle - low, middle + high]), 0, 1)
+    np.testing.assert_allclose(fitted.predict_interval(AT, 0.9), want)
+    again = c.from_dict(json.loads(json.dumps(c.to_dict(fitted))))
+    np.testing.assert_array_equal(again.predict_interval(AT, 0.9), fitted.predict_interval(AT, 0.9))
+
+
+def test_averages_of_several_classes_and_of_groups_give_no_interval():
+    s, y, _ = two(300, 1, 0.6)
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 150)
+    assert not hasattr(c.AutoCalibrator().fit(p, np.arange(150) % 3), "predict_interval")
+    assert not hasattr(
+        c.AutoCalibrator(["identity", "platt"]).fit(s, y, groups=np.arange(300) // 5), "predict_interval"
+    )
+    folds = c.AutoCalibrator(["identity", "platt"])
+    model = c.CalibratedModel(LogisticRegression(), folds, cv=3).fit(s[:, None], y)
+    for _, one in model.pairs_:
+        assert one.predict_interval(np.column_stack([1 - AT, AT])).shape == (5, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slope", [0.5, 1.0, 1.7])
+def test_the_interval_of_an_average_covers(slope):
+    at, inside = np.array([0.1, 0.5, 0.8]), []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        s = rng.beta(0.8, 0.7, 200).clip(1e-9, 1 - 1e-9)
+        y = (rng.random(200) < expit(slope * logit(s))).astype(int)
+        low, high = c.AutoCalibrator(labels=[0, 1]).fit(s, y).predict_interval(at, 0.9).T
+        truth = expit(slope * logit(at))
+        inside.append((low <= truth) & (truth <= high))
+    assert np.mean(inside, axis=0).min() > 0.9 - 3 * np.sqrt(0.09 / 40)

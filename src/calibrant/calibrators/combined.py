@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import clone
 
-from ..data.checks import check_number
+from ..data.checks import check_level, check_number
 from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray
 from .base import (
@@ -26,6 +27,8 @@ from .base import (
     parameter,
 )
 from .inputs import CalibrationSample, Scores
+from .logistic import LaplaceMap
+from .monotone import IsotonicCalibrator
 
 
 @dataclass(eq=False, repr=False)
@@ -112,6 +115,24 @@ class Mixture(Calibrator):
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return average([(one, scores, {}) for one in self.calibrators_], self.weights_)
+
+
+def averaged_interval(of: Calibrator, flexible: Any, values: FloatArray, level: float) -> FloatArray:
+    r"""Interval of an average of two classes at scores, (n, 2): by the intervals of its members, and how they differ.
+
+    .. math:: \bar q \pm \sum_j w_j \sqrt{h_j^2 + z^2 (q_j - \bar q)^2}
+
+    with the half width h of each member's interval, and z that of a normal one of variance 1. Members without an
+    interval of this level are replaced by ``flexible``.
+    """
+    members, weights = (of.calibrators_, of.weights_) if isinstance(of, Mixture) else ([of], np.ones(1))
+    middle, z = of.predict_proba(values)[:, 1], float(ndtri(0.5 + check_level(level) / 2))
+    reach = np.zeros((len(middle), 2))
+    for one, weight in zip(members, weights, strict=True):
+        held = one if isinstance(one, (LaplaceMap, IsotonicCalibrator)) else flexible
+        q = held.predict_proba(values)[:, 1]
+        reach += weight * np.hypot(held.predict_interval(values, level) - q[:, None], z * (q - middle)[:, None])
+    return np.asarray(np.clip(middle[:, None] + [-1, 1] * reach, 0.0, 1.0))
 
 
 @dataclass(eq=False, repr=False)

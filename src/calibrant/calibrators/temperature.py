@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
-from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import check_level
 from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
-from .base import EPS, PROBABILITIES, STEPS, Calibrator, Later, check_eps, check_shrinkage, needs_fitted, parameter
-from .inputs import CalibrationSample, Scores, read_scores
+from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_shrinkage, parameter
+from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise, part_of
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
-#: Information that is none; an inverse temperature that leaves only the largest logits; where intervals are followed.
-_NOTHING, _SHARPEST, _NODES = 1e-100, 1e6, 17
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
 
@@ -81,8 +76,6 @@ class TemperatureScaling(Calibrator):
         ``|d mean log-loss / d (1/T)|`` where the fit ended.
     n_iter_ : int
         Number of steps of the fit.
-    variance_ : float
-        Variance of 1/T, by the information of the rows and of the prior's at the fit; inf where they have none.
 
     See Also
     --------
@@ -93,7 +86,8 @@ class TemperatureScaling(Calibrator):
     Notes
     -----
     Never changes the predicted class; corrects sharpness common to all classes, but not differences between them. The
-    log-loss is convex in 1/T and solved by Newton's method; cost O(n K) a step, some six steps.
+    log-loss is convex in 1/T and solved by Newton's method; cost O(n K) a step, some six steps. There is no
+    ``predict_interval``: the uncertainty of one number says nothing about a truth that no temperature gives.
 
     References
     ----------
@@ -117,48 +111,15 @@ class TemperatureScaling(Calibrator):
 
     _state: ClassVar[Mapping[str, Field]] = {
         "temperature_": Number(0, infinite=True),
-        "variance_": Later(Number(0, infinite=True)),
         **STEPS,
     }
 
     def _fit(self, sample: CalibrationSample) -> None:
         beta = self._keep(temperature_of(sample, self.eps, self.shrinkage))
         self.temperature_ = 1 / float(beta[0]) if beta[0] > 0 else float("inf")
-        loss = _TemperatureLoss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)
-        curve = loss(beta, True)[2]
-        information = sample.effective_rows(self.shrinkage) * float(np.asarray(curve)[0, 0])
-        self.variance_ = 1 / information if information > _NOTHING else float("inf")
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_)
-
-    @needs_fitted("variance_")
-    def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        """Ends of the central interval of each probability: (n, 2) of the second of two classes, else (n, K, 2).
-
-        The posterior of 1/T is taken as normal around the fit, with the information of the rows there (Laplace's
-        approximation): it gives the uncertainty of the temperature, and does not account for a truth that no
-        temperature gives. Each probability is followed along 1/T, with at most one summit between the ends (found to
-        0.4 % of the interval's width). Cost O(n K). Not available for calibrators saved by earlier versions.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, K)
-            Scores, of the kind given by ``input``.
-        level : float in (0, 1), default 0.95
-            Level of the interval.
-        """
-        check_is_fitted(self)
-        half = float(ndtri(0.5 + check_level(level) / 2)) * np.sqrt(float(self.variance_))
-        read = read_scores(self, scores, self.input)
-        z = read.logs(self.eps).astype(np.float64)
-        z -= z.max(axis=1, keepdims=True)
-        # Beyond this only the largest logits are left.
-        low, high = max(1 / self.temperature_ - half, 0.0), min(1 / self.temperature_ + half, _SHARPEST)
-        with np.errstate(over="ignore"):
-            along = [softmax(b * z) for b in np.linspace(low, high, _NODES)]
-        ends = np.stack([np.minimum(along[0], along[-1]), np.maximum.reduce(along)], axis=-1)
-        return np.asarray(ends[:, 1] if z.shape[1] == 2 else ends)
 
 
 @dataclass(eq=False, repr=False)

@@ -58,7 +58,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     level : float or None
         Level of the intervals; None for no intervals.
     intervals : mapping of name to Interval
-        Intervals of all measures except ``emax``, by the names above; empty if ``level`` is None.
+        Intervals of all measures except ``e90`` and ``emax``, by the names above; empty if ``level`` is None.
     standard_errors : mapping of name to float
         Standard errors of the same measures; for distances and the ECI, their posterior standard deviations.
 
@@ -94,7 +94,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     standard_errors: Mapping[str, float]
 
     one_unit: ClassVar[bool] = False
-    _blank: ClassVar[str] = "no interval without a level, nor for Emax, the largest gap"
+    _blank: ClassVar[str] = "no interval without a level, nor for E90 and Emax, the largest gaps"
 
     def measured(self) -> list[Measure]:
         """All measures; O:E and slope are ideally 1, the others 0."""
@@ -201,11 +201,10 @@ def calibration_measures(
     -----
     The ICI is the L1 calibration error by that curve: biased upwards by noise, like every plug-in estimate, and so are
     E50, E90, Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated model's
-    ICI lies above the truth in every sample. Intervals of these four are therefore credible ones of the model behind
-    :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 while the scores may well be
-    calibrated, and are widened to include the estimate. Those of E50 and E90 have less than their nominal coverage
-    where gaps change within a narrow range of scores. Emax, a maximum of distances that each rest on few rows, has no
-    interval.
+    ICI lies above the truth in every sample. Intervals of ICI, E50 and ECI are therefore credible ones of the model
+    behind :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 while the scores may well be
+    calibrated, and are widened to include the estimate. E90 and Emax have no interval: the largest distances rest on
+    few rows, and no interval covered them in all simulations.
 
     O:E: normal on the log scale; calibration in the large: normal; the variances of both are those of the residuals
     found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. If all outcomes are
@@ -330,20 +329,24 @@ def _of_intercept(problem: Problem, weights: FloatArray, value: float, eps: floa
 def _of_distances(
     problem: Problem, level: float, n_draws: int, rng: np.random.Generator, values: Mapping[str, float]
 ) -> dict[str, Uncertain]:
-    """Credible intervals of ICI, E50, E90 and ECI from the posterior of the map, widened to contain the values.
+    """Credible intervals of ICI, E50 and ECI from the posterior of the map, widened to contain the values.
 
     It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 where the scores may well be
     calibrated.
     """
     (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
     drawn = FittedMaps.of(cells, WIDE).draw_gaps(n_draws, rng)
-    e50, e90 = _quantiles(np.abs(drawn.gap[0]), drawn.share[0], (0.5, 0.9))
-    draws = {"ici": drawn.mean_power(1)[0], "e50": e50, "e90": e90, "eci": drawn.mean_power(2)[0]}
+    size = np.abs(drawn.gap)
+    (e50,) = _quantiles(size, drawn.share, (0.5,))
+    # What the map missed beside the median, in the direction of the gap.
+    near = drawn.beside(size, e50[..., None])
+    e50 = e50 + (near * np.sign(drawn.gap) * drawn.missed).sum(axis=-1) / (near * drawn.share).sum(axis=-1)
+    draws = {"ici": drawn.mean_power(1)[0], "e50": e50[0], "eci": drawn.mean_power(2)[0]}
     out = {}
     for name, power in draws.items():
         squared = name == "eci"
         question = Question.of_one(problem, "class-specific", level, 1.0 + squared)
-        found = credible(ErrorDraws(power[None], drawn.log_odds, name in ("ici", "eci")), question)
+        found = credible(ErrorDraws(power[None], drawn.log_odds, corrected=True), question)
         low, high = (100 * end**2 if squared else end for end in found.interval)
         mean, second = (float(np.mean(v)) * (1 - (found.calibrated or 0.0)) for v in (power, power**2))
         se = float(np.sqrt(max(second - mean**2, 0.0)))

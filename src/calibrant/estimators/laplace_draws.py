@@ -13,6 +13,8 @@ from .norm import LARGE_NORM, mean_power
 
 #: Rows from which on what the rows say beside a drawn map counts for more than half.
 _HALF_CORRECTED = 25.0
+#: Share of all samples, on either side of a value, from which what a map missed at it is told.
+_BESIDE = 0.25
 #: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
 _AS_DRAWN = 0.5
 
@@ -57,6 +59,20 @@ class DrawnMaps(NamedTuple):
         size = np.abs(self.gap)
         slope = np.sign(self.gap) if norm == 1 else norm * np.sign(self.gap) * size ** (norm - 1)
         return self.mean(size if norm == 1 else size**norm, slope)
+
+    def beside(self, values: FloatArray, at: FloatArray) -> FloatArray:
+        """How much samples of each cell count (…, n_draws, m), by how near ``values`` are to ``at`` (…, n_draws, 1).
+
+        Quantiles and shares depend on the map where it takes one value, and the outcomes there are too few to say what
+        it missed: samples that are less than :data:`_BESIDE` of all away, in the order of the values, count in part.
+        """
+        order = values.argsort(axis=-1)
+        share = np.take_along_axis(self.share, order, axis=-1)
+        place = np.where(values < at, self.share, 0.0).sum(axis=-1, keepdims=True)
+        away = np.maximum(np.abs(share.cumsum(axis=-1) - share / 2 - place) - share / 2, 0.0)
+        count = np.empty(share.shape)
+        np.put_along_axis(count, order, np.maximum(1 - (away / _BESIDE) ** 2, 0.0), axis=-1)
+        return count
 
 
 def draw_gaps(

@@ -26,6 +26,8 @@ MOST_DEGREES = 4
 FIRST_DEGREE = {"external": 1, "internal": 2}
 #: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
 _REFITTED = 0.01
+#: What to do where there is no belt.
+_INSTEAD = "use more rows, or reliability_curve and calibration_test, which need no such curve"
 #: Fields of the JSON beside the curve and the belts.
 _NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
 #: Gauss–Legendre nodes between -1 and 1 as angles, which lie dense towards the ends: of one variable the inner
@@ -280,7 +282,7 @@ def calibration_belt(
     model = sums.model(degree)
     edges = [model.extremes(columns, theta, peak, quantile(level, degree, chosen_level, first)) for level in checked]
     if any(np.isnan(side).any() for pair in edges for side in pair):
-        warnings.append("the edge of the likelihood region was not found at some scores: the belt is NaN there")
+        warnings.append(f"the edge of the likelihood region was not found at some scores (NaN): {_INSTEAD}")
     return CalibrationBelt(
         scores=expit(z),
         fitted=expit(columns @ theta),
@@ -327,13 +329,16 @@ def fit_polynomial(sums: LogitSums, max_degree: int, selection: float, first: in
     found = sums.model(1).maximum(np.zeros(2))
     if found is None:
         raise ValueError(
-            "outcomes are separated by the scores (or are all the same): no logistic curve has the largest likelihood"
+            f"outcomes are all the same or separated by the scores ({sums.positive[0]:,.6g} of {sums.mass.sum():,.6g} "
+            f"are positive), so that no logistic curve fits them best: {_INSTEAD}"
         )
     theta, peak = found
     for degree in range(2, min(max_degree, sums.most) + 1):
         found = sums.model(degree).maximum(np.append(theta, 0.0))
         if found is None and degree <= first:
-            raise ValueError(f"outcomes are separated by polynomials of degree {degree}, which devel='internal' needs")
+            raise ValueError(
+                f"outcomes are separated by polynomials of degree {degree}, which devel='internal' needs: {_INSTEAD}"
+            )
         if found is None:
             return theta, peak, f"outcomes are separated by polynomials of degree {degree}: they were not tried"
         if degree > first and 2 * (found[1] - peak) <= needed:

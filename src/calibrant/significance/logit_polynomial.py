@@ -19,6 +19,8 @@ _ITERATIONS = 100
 _HALVINGS = 60
 #: Information, in outcomes, below which a direction has none: the likelihood rises for ever along it.
 _NO_INFORMATION = 1e-6
+#: Information that a step of the edge's search has at least, as a share of all.
+_SOME = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +195,8 @@ class Likelihood:
         for _ in range(_ITERATIONS):
             now, ways = theta[going], directions[going]
             value, gradient, information = self.derivatives(now)
+            # Where chances are 0 or 1 a direction may have no information: steps need some, the edge does not.
+            information += _SOME * np.trace(information, axis1=1, axis2=2)[:, None, None] * np.eye(best.size)
             solved = np.linalg.solve(information, np.stack([gradient, ways], axis=-1))
             to_centre, along = solved[..., 0], solved[..., 1]
             centre = (gradient * to_centre).sum(axis=-1)
