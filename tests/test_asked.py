@@ -64,14 +64,14 @@ def test_a_comparison_names_the_goal_as_it_is_typed(tmp_path, capsys):
     digits = load_even_digits_predictions()
     y, p = (digits.y_true == "even").astype(int), digits.y_prob
     few = {"identity": Identity(), "temperature": TemperatureScaling(), "spline": SplineCalibrator()}
-    found = cal.compare_calibrators(y, p, candidates=few)
+    found = cal.compare_calibrators(y, p, candidates=few, rule="one-standard-error")
     ours, theirs = "the goal calibration (goal=) weighs that", "the goal calibration (--goal) weighs that"
     assert found.verdict == " ".join(found.verdict_parts)
     for text in (found.verdict, str(found), found._repr_html_(), found.to_html()):
         assert ours in " ".join(text.split())
         assert theirs not in " ".join(text.split())
-    file, page = tmp_path / "rows.csv", tmp_path / "compared.html"
+    file, page, rule = tmp_path / "rows.csv", tmp_path / "compared.html", ("--rule", "one-standard-error")
     pl.DataFrame({"y_true": y, "y_prob": p}).write_csv(file)
-    assert theirs in said_by(capsys, "compare", file, "--calibrators", ",".join(few), "--html", page)
+    assert theirs in said_by(capsys, "compare", file, "--calibrators", ",".join(few), "--html", page, *rule)
     both = "the goal calibration (--goal, in Python goal=) weighs that"
     assert both in page.read_text(encoding="utf-8")

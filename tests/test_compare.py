@@ -1,7 +1,10 @@
 """`compare_calibrators`: its numbers are those of the fits that it describes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
@@ -14,8 +17,12 @@ from calibrant.calibrators import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
+    named_calibrator,
     select_calibrator,
 )
+from calibrant.calibrators.crossval import paired
+from calibrant.calibrators.select import as_sample
+from calibrant.results import Interval
 
 
 def three(n=1500, seed=0):
@@ -53,14 +60,18 @@ def test_numbers_are_those_of_rows_that_were_left_out():
 @pytest.mark.slow
 def test_chooses_as_select_calibrator():
     p, y = three(seed=4)
-    for scoring, rule in (("log-loss", "one-standard-error"), ("brier", "best")):
+    for scoring, rule in (("log-loss", "one-standard-error"), ("brier", "best"), ("log-loss", "average")):
         found = cal.compare_calibrators(y, p, goal=scoring, rule=rule, random_state=1)
         chosen = select_calibrator(p, y, goal=scoring, rule=rule, random_state=1)
-        assert found.chosen == chosen.name
+        assert chosen.name == max(found.weights, key=found.weights.get)
+        assert found.chosen == (chosen.name if len(found.weights) == 1 else "average")
         by_name = {row["name"]: row for row in chosen.table}
-        for row in found.rows:
+        for row in found.rows[: len(by_name)]:
             assert (row.log_loss if scoring == "log-loss" else row.brier) == by_name[row.name]["loss"]
-            assert (row.difference, row.se) == (by_name[row.name]["difference"], by_name[row.name]["se"])
+            if rule == "average":
+                assert found.weights.get(row.name, 0) == by_name[row.name]["weight"]
+            else:
+                assert (row.difference, row.se) == (by_name[row.name]["difference"], by_name[row.name]["se"])
 
 
 @pytest.mark.slow
@@ -89,10 +100,12 @@ def test_weights_weigh():
 
 @pytest.mark.slow
 def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     p = rng.random(3000)
     found = cal.compare_calibrators(rng.random(3000) < p, p)
     assert found.chosen == "identity"
+    assert dict(found.weights) == {"identity": 1.0}
+    assert not found.within_noise  # nothing is changed
     assert found.verdict.startswith("Leave the probabilities unchanged")
     assert found.shown != "identity"
     assert min((row for row in found.rows if row.name != "identity"), key=lambda r: r.difference).name == found.shown
@@ -239,19 +252,104 @@ def test_one_sentence_says_what_was_done():
     p = rng.random(400)
     y = (rng.random(400) < 1 / (1 + (1 / p - 1) ** 0.6)).astype(int)
     compared = cal.compare_calibrators(y, p)
-    for rule in ("one-standard-error", "best"):
+    for rule in ("average", "one-standard-error", "best"):
         sentence = select_calibrator(p, y, rule=rule, random_state=0).summary
         assert sentence.startswith("Use ")
         assert str(AutoCalibrator(rule=rule).fit(p, y)).startswith(sentence)
         assert cal.compare_calibrators(y, p, rule=rule).verdict.startswith(sentence)
     auto = AutoCalibrator().fit(p, y)
     weights = {row["name"]: row["weight"] for row in auto.table_ if row["weight"]}
-    assert len(weights) > 1
+    assert len(weights) > 2
     assert weights == pytest.approx(dict(compared.weights))
     most = max(weights, key=weights.get)
+    assert compared.chosen == "average"
+    assert select_calibrator(p, y).name == auto.chosen_ == most
     words = f"an average of {len(weights)}, "
     for text in (repr(auto), str(auto), auto._repr_mimebundle_()["text/html"], compared.verdict):
         assert words in text
         assert f"{most} (weight {weights[most]:.2f})" in text
         assert "chose " not in text
-    assert f"AutoCalibrator makes {words}" in compared.verdict
+    for text in (str(auto), compared.verdict):
+        assert f"the original scores keep {weights['identity']:.2f}" in text
+
+
+def test_the_average_is_that_of_held_out_rows_and_comes_back_unfitted():
+    rng = np.random.default_rng(2)
+    p = rng.random(400)
+    y = (rng.random(400) < 1 / (1 + (1 / p - 1) ** 0.6)).astype(int)
+    found = cal.compare_calibrators(y, p)
+    out = np.zeros(400)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(p, y):
+        for name, weight in found.weights.items():
+            fit = named_calibrator(name, 2).set_params(labels=[0, 1]).fit(p[train], y[train])
+            out[test] += weight * fit.predict_proba(p[test])[:, 1]
+    row = found.row("average")
+    assert row is found.rows[-1] is found.row(found.chosen)
+    assert row.brier == pytest.approx(np.mean((out - y) ** 2), rel=1e-12)
+    assert row.log_loss == pytest.approx(-np.mean(np.log(np.where(y == 1, out, 1 - out))), rel=1e-12)
+    gains = (p - y) ** 2 - (out - y) ** 2
+    assert row.other_gain == pytest.approx(gains.mean())
+    apart = gains - gains.mean()
+    df = 2 / ((apart**4).sum() / (apart @ apart) ** 2 - 1 / 400)
+    half = t.ppf(0.975, df) * np.sqrt(apart @ apart) / 400
+    assert row.other_gain_interval == pytest.approx((gains.mean() - half, gains.mean() + half))
+    one = found.calibrator()
+    assert not hasattr(one, "classes_")
+    np.testing.assert_allclose(one.fit(p, y).predict_proba(p), AutoCalibrator().fit(p, y).predict_proba(p), atol=1e-12)
+    assert type(found.calibrator("platt")).__name__ == "PlattScaling"
+    with pytest.raises(ValueError, match="candidates must not be called 'average'"):
+        cal.compare_calibrators(y, p, candidates={"average": PlattScaling()})
+
+
+def gained(gain, low, high, other, other_low, other_high):
+    """A comparison whose choice gains so much by either score."""
+    p, y = bent(300)
+    found = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling()}, cv=2)
+    ends = {"gain_interval": Interval(low, high), "other_gain_interval": Interval(other_low, other_high)}
+    return replace(found, rows=(replace(found.rows[0], gain=gain, other_gain=other, **ends),))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((0.2, 0.1, 0.3, 0.02, 0.01, 0.03), "The log-loss falls by 0.20 (95 % interval 0.10 to 0.30)."),
+        (
+            (0.2, 0.1, 0.3, -0.02, -0.03, -0.01),
+            "The log-loss falls by 0.20 (95 % interval 0.10 to 0.30), but the Brier score rises by 0.020 (0.010 to "
+            "0.030).",
+        ),
+        (
+            (0.2, -0.1, 0.5, 0.02, 0.01, 0.03),
+            "The change of the log-loss, −0.20 (95 % interval −0.50 to +0.10), is within sampling noise, but the Brier "
+            "score falls by 0.020 (0.010 to 0.030).",
+        ),
+        (
+            (-0.2, -0.3, -0.1, 0.01, -0.01, 0.03),
+            "The log-loss rises by 0.20 (95 % interval 0.10 to 0.30), but the change of the Brier score, −0.010 "
+            "(−0.030 to +0.010), is within sampling noise.",
+        ),
+    ],
+)
+def test_both_scores_are_in_words_where_they_disagree(numbers, words):
+    assert words in gained(*numbers).verdict
+
+
+def test_the_verdict_says_that_the_kind_of_calibrator_is_open():
+    """Where resamples of the held-out rows lead to others; not where they all lead to the same."""
+    p, y = bent(4000)
+    clear = cal.compare_calibrators(y, p)
+    assert clear.leading[1] >= 0.9
+    assert " open" not in clear.verdict
+    shared = cal.compare_calibrators(y[:1200], p[:1200])
+    family, share = shared.leading
+    assert share < 0.9
+    assert f"open: {family} leads in {100 * share:.0f} % of resamples" in shared.verdict
+    assert cal.compare_calibrators(y[:1200], p[:1200], rule="best").leading is None
+
+
+def test_degrees_of_freedom_are_few_where_few_rows_make_the_difference():
+    sample = as_sample(np.full(1000, 0.5), np.tile([0, 1], 500), None, "probability", None)
+    even, few = np.tile([0.0, 0.1], 500), np.r_[np.full(4, 5.0), np.zeros(996)]
+    assert paired(even, np.zeros(1000), sample).df == pytest.approx(999)
+    assert paired(few, np.zeros(1000), sample).df < 10
+    assert paired(np.zeros(1000), np.zeros(1000), sample).interval(0.95) == (0, 0)

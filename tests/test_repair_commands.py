@@ -62,8 +62,8 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
         del row["seconds"]
     assert got == json.loads(json.dumps(wanted))
     assert min(seconds) > 0
-    assert got["chosen"] == "temperature"
-    text = run(capsys, "compare", path, "--calibrators", "identity,beta,isotonic")[1]
+    assert got["chosen"] == "average"
+    text = run(capsys, "compare", path, "--calibrators", "identity,beta,isotonic", "--rule", "best")[1]
     assert [line[2:].split()[0] for line in text.splitlines() if line[:2] in ("> ", "  ") and "0." in line] == [
         "identity",
         "beta",
@@ -102,7 +102,7 @@ def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
     WRITERS[name](binary, source)
     code, text, err = run(capsys, "fix", source, "--save", model)
     assert code == 0, err
-    assert "> temperature" in text
+    assert "> average" in text
     assert run(capsys, "apply", model, source, "--out", out)[0] == 0
     with FileTable(str(out)) as table:
         got = next(table.batches())
@@ -120,7 +120,7 @@ def test_columns_in_another_order_than_labels(animals, tmp_path, capsys):
     animals.write_parquet(source)
     code, text, err = run(capsys, "fix", source, "--save", model, "--calibrator", "vector", "--json")
     assert code == 0, err
-    assert json.loads(text)["comparison"]["chosen"] == "vector"
+    assert json.loads(text)["calibrator"] == "vector"
     assert run(capsys, "apply", model, source, "--out", out, "--suffix", "_new")[0] == 0
     got = pl.read_parquet(out)
     assert got.columns == [*animals.columns, "p_owl_new", "p_cat_new", "p_dog_new"]
@@ -437,7 +437,7 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
     )
     assert json.loads(out)["calibrator"] == "beta"
     assert json.loads(out)["comparison"] == found
-    assert "cross-validation chose temperature" in err
+    assert "cross-validation chose average" in err
     other = tmp_path / "other.parquet"
     binary.head(2000).write_parquet(other)
     code, _, err = run(capsys, "fix", other, "--from", told, "--save", once, "--force")
@@ -449,6 +449,41 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
         capsys, "fix", source, "--from", told, "--save", once, "--force", "--input", "logit"
     )
     assert "the comparison" in refused(capsys, "fix", source, "--from", told, "--save", told, "--force")
+
+
+def test_what_is_within_noise_is_saved_only_if_asked_for(tmp_path, capsys):
+    p, y = overconfident(60, seed=0)
+    compared = cal.compare_calibrators(y, p)
+    assert compared.chosen == "average"
+    assert compared.within_noise
+    assert "is within sampling noise" in compared.verdict
+    source, told, model = (tmp_path / name for name in ("b.parquet", "found.json", "m.json"))
+    scores = pl.DataFrame({"y_prob": p})
+    scores.with_columns(pl.Series("y_true", y)).write_parquet(source)
+    assert run(capsys, "compare", source, "--save", told)[0] == 0
+    for more in ((), ("--from", told)):
+        code, _, err = run(capsys, "fix", source, "--save", model, "--force", *more)
+        assert code == 0
+        assert "within sampling noise: the saved calibrator leaves the probabilities unchanged" in err
+        assert "--calibrator average saves the choice" in err
+        np.testing.assert_array_equal(load_calibrator(model).predict_proba(scores)[:, 1], p)
+        code, out, err = run(
+            capsys, "fix", source, "--save", model, "--force", "--calibrator", "average", "--json", *more
+        )
+        assert (code, json.loads(out)["calibrator"], "unchanged" in err) == (0, "average", False)
+        want = compared.calibrator().fit(p, y).predict_proba(p)
+        np.testing.assert_allclose(load_calibrator(model).predict_proba(scores), want, atol=1e-12)
+    found = json.loads(told.read_text())
+    for change, words in (
+        ({"weights": {"platt": 1.0}}, "the choice must be one of"),
+        ({"weights": {"platt": 1.0, "magic": 1.0}}, "the choice must be one of"),
+        ({"weights": {"platt": 1.0, "beta": -1.0}}, "weights must be"),
+        ({"within_noise": None}, "within_noise missing"),
+    ):
+        told.write_text(json.dumps(found | change))
+        assert words in refused(
+            capsys, "fix", source, "--from", told, "--save", model, "--force", "--calibrator", "average"
+        )
 
 
 def test_a_damaged_comparison_is_one_clear_line(binary, animals, tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_margins_are_averaged_and_not_left_alone():
 def test_the_rules_of_before_choose_one():
     s, y, _ = two(600, 1, 0.5)
     fitted = c.AutoCalibrator(rule="one-standard-error").fit(s, y)
-    chosen = c.select_calibrator(s, y)
+    chosen = c.select_calibrator(s, y, rule="one-standard-error")
     assert fitted.chosen_ == chosen.name
     assert "weight" not in fitted.table_[0]
     assert "weight" not in repr(fitted)

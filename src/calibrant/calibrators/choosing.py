@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,16 @@ from sklearn.utils import check_random_state
 
 from ..data.progress import counted
 from ..data.types import FloatArray
+from ..measure.result import Estimate
 from .base import Calibrator
 from .combined import Mixture
 from .crossval import (
+    AVERAGE,
     FLOOR,
     SCORES,
+    UNKNOWN,
     HeldOutEvidence,
+    MeanDifference,
     chosen_of,
     design_effect,
     error_of,
@@ -24,14 +28,13 @@ from .crossval import (
     fold_fits,
     folds_of,
     losses_of,
+    paired,
     predict_held_out,
     score_scale,
 )
 from .inputs import CalibrationSample
 from .temperature import Identity
 
-#: The rule that takes several candidates, with weights.
-AVERAGE = "average"
 #: Rows a class that weights are learnt from: of more rows, a part drawn at random. With fewer, calibrators of many
 #: parameters look worse than all rows make them.
 MOST = 10_000
@@ -48,14 +51,72 @@ _OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
 _NOTHING = 1e-60
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Weights of candidates by a rule, and the probabilities that they gave for the held-out rows of a sample."""
+
+    goal: str
+    weights: dict[str, float]
+    table: list[dict[str, Any]]
+    sample: CalibrationSample
+    held: Mapping[str, FloatArray]
+    found: Mapping[str, HeldOutEvidence]
+    identity: str | None
+    n_folds: int
+
+    @property
+    def heaviest(self) -> str:
+        """The candidate of most weight."""
+        return _heaviest(self.weights)
+
+    @property
+    def name(self) -> str:
+        """The candidate that has all the weight, or ``"average"``."""
+        return self.heaviest if len(self.weights) == 1 else AVERAGE
+
+    def gain(self, score: str) -> MeanDifference:
+        """Decrease of a score on held-out rows, against leaving scores alone; unknown where that is no candidate."""
+        if self.identity is None:
+            return UNKNOWN
+        changed = losses_of(self.averaged, self.sample.codes, score)
+        return paired(self.found[self.identity].losses[score], changed, self.sample)
+
+    def leads(self, tried: Mapping[str, Calibrator]) -> str:
+        """The family of calibrators that leads."""
+        return _leader(self.weights, tried)
+
+    def leading(self, tried: Mapping[str, Calibrator]) -> tuple[str, float]:
+        """The family that leads, and its share of resamples of the held-out rows in which it does."""
+        first = self.leads(tried)
+        found = (self._weights_of(some) for some in _resamples(self.sample))
+        return first, sum(_leader(weights, tried) == first for weights in found) / _RESAMPLES
+
+    def _weights_of(self, sample: CalibrationSample) -> dict[str, float]:
+        return earned_weights(self.held, self.found, sample, identity=self.identity, goal=self.goal)
+
+    @property
+    def averaged(self) -> FloatArray:
+        """The average's probabilities of the held-out rows, (n, K)."""
+        out = np.zeros_like(next(iter(self.held.values())))
+        for name, weight in self.weights.items():
+            out += weight * self.held[name]
+        return out
+
+
 @dataclass(frozen=True)
 class Choosing:
-    """How a choice is made: by which goal, which rule, and over which folds."""
+    """How a choice is made: by which goal, which rule, over which folds, and by all rows or a part of them."""
 
     cv: int
     goal: str
     rule: str
     random_state: Any
+    whole: bool = False
+
+    @property
+    def averages(self) -> bool:
+        """Whether several candidates are taken: averages of the best calibrated would be under-confident."""
+        return self.rule == AVERAGE and self.goal != "calibration"
 
     def loss_of(self, p: FloatArray, sample: CalibrationSample) -> float:
         """Loss by the goal of probabilities (n, K) of a sample's rows."""
@@ -65,9 +126,12 @@ class Choosing:
         return scale * float(np.average(losses_of(p, sample.codes, self.goal), weights=sample.weights))
 
     def among(
-        self, tried: Mapping[str, Calibrator], sample: CalibrationSample
-    ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
-        """Name of the choice, the calibrator to fit to all rows, and the table."""
+        self,
+        tried: Mapping[str, Calibrator],
+        sample: CalibrationSample,
+        judge: Callable[[FloatArray, CalibrationSample], Estimate] | None = None,
+    ) -> Choice:
+        """The choice by folds of a sample; ``judge`` gives the calibration error of each candidate."""
         some = self._some(sample)
         folds = folds_of(some.codes, self.cv, self.random_state, some.groups)
         held: dict[str, FloatArray] = {}
@@ -76,13 +140,12 @@ class Choosing:
         for name, one in counted(tried.items(), "candidates"):
             fits, seconds[name] = fold_fits(one, parts)
             held[name] = predict_held_out(fits, some, folds)
-        weights, table = self._weighed(held, tried, some, seconds)
-        return _heaviest(weights), mixture_of(tried, weights, sample), table
+        return self._of(held, tried, some, seconds, len(folds), judge)
 
     def across(
         self, tried: Mapping[str, Calibrator], samples: Sequence[CalibrationSample]
-    ) -> tuple[str, list[Calibrator], list[dict[str, Any]]]:
-        """Name of the choice, a calibrator fitted to each sample, and the table.
+    ) -> tuple[Choice, list[Calibrator]]:
+        """The choice, and a calibrator fitted to each sample.
 
         Each candidate is fitted once to each sample, and judged by the rows of the next one: evidence of all rows, by
         fits of the size that is used.
@@ -95,73 +158,79 @@ class Choosing:
             ones, seconds[name] = fold_fits(one, parts)
             fits[name] = ones
             held[name] = np.concatenate([ones[i - 1]._probabilities_of(part.scores) for i, part in enumerate(parts)])
-        weights, table = self._weighed(held, tried, CalibrationSample.together(parts), seconds)
+        choice = self._of(held, tried, CalibrationSample.together(parts), seconds, len(parts))
         fitted = []
         for i, (sample, part) in enumerate(zip(samples, parts, strict=True)):
             whole = part is sample
-            ones = [fits[name][i] if whole else fit_quietly(tried[name], sample) for name in weights]
-            fitted.append(ones[0] if len(ones) == 1 else Mixture._from_fitted(ones, list(weights.values())))
-        return _heaviest(weights), fitted, table
+            ones = [fits[name][i] if whole else fit_quietly(tried[name], sample) for name in choice.weights]
+            shares = list(choice.weights.values())
+            fitted.append(ones[0] if len(ones) == 1 else Mixture._from_fitted(ones, shares))
+        return choice, fitted
 
     def _some(self, sample: CalibrationSample, parts: int = 1) -> CalibrationSample:
         """The rows that weights are learnt from, of one of ``parts`` samples."""
         n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
-        if self.rule != AVERAGE or n <= most:
+        if self.whole or self.rule != AVERAGE or n <= most:
             return sample
         return sample.part(np.sort(check_random_state(self.random_state).permutation(n)[:most]))
 
-    def _weighed(
+    def _of(
         self,
         held: Mapping[str, FloatArray],
         tried: Mapping[str, Calibrator],
         sample: CalibrationSample,
         seconds: Mapping[str, float],
-    ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Weights of the candidates that have any, and the table, by probabilities of held-out rows."""
+        n_folds: int,
+        judge: Callable[[FloatArray, CalibrationSample], Estimate] | None = None,
+    ) -> Choice:
+        """The choice by probabilities of held-out rows."""
         identity = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
-        by_error = self.goal == "calibration"
-        found = {
-            name: HeldOutEvidence.of(p, sample, error_of(p, sample) if by_error else None) for name, p in held.items()
-        }
-        rule = "best" if self.rule == AVERAGE and not by_error else self.rule
-        chosen, table = chosen_of(found, sample, self.goal, rule, identity)
-        weights = {chosen: 1.0}
-        if self.rule == AVERAGE and not by_error and len(tried) > 1:
-            weights = earned_weights(held, found, sample, identity=identity, goal=self.goal)
+        judge = error_of if judge is None and self.goal == "calibration" else judge
+        found = {name: HeldOutEvidence.of(p, sample, judge and judge(p, sample)) for name, p in held.items()}
+        chosen, table = chosen_of(found, sample, self.goal, "best" if self.averages else self.rule, identity)
+        choice = Choice(self.goal, {chosen: 1.0}, table, sample, held, found, identity, n_folds)
+        if self.averages and len(tried) > 1:
+            choice = replace(choice, weights=choice._weights_of(sample))
         for row in table:
             row["accuracy"] = float(sample.weights @ found[row["name"]].right) / sample.total
             row["seconds"] = seconds[row["name"]]
             if self.rule == AVERAGE:
-                row["weight"] = weights.get(row["name"], 0.0)
-            row["chosen"] = row["name"] == _heaviest(weights)
-        return weights, table
+                row["weight"] = choice.weights.get(row["name"], 0.0)
+            row["chosen"] = row["name"] == choice.heaviest
+        return choice
 
 
 #: Criteria in words.
 SCORE_WORDS = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
 
 
-def choice_words(chosen: str, weights: Mapping[str, float | None]) -> str:
-    """The choice in words: one candidate, or an average of several."""
-    held = {name: weight for name, weight in weights.items() if weight}
+def choice_words(table: Sequence[Mapping[str, Any]]) -> str:
+    """The choice in words: one candidate, or an average of several.
+
+    Rows of the table have ``name`` and ``chosen``, and a ``weight`` by the rule that averages.
+    """
+    held = {row["name"]: row["weight"] for row in table if row.get("weight")}
     if len(held) < 2:
-        return chosen
+        return str(next(row["name"] for row in table if row["chosen"]))
     name = _heaviest(held)
-    return f"an average of {len(held)}, {'mostly' if held[name] >= 0.5 else 'led by'} {name} (weight {held[name]:.2f})"
+    most, kept = min(held[name], 0.99), max(held.get("identity", 0.0), 0.01)
+    lead = "the original scores" if name == "identity" else name
+    words = f"an average of {len(held)}, {'mostly' if most >= 0.5 else 'led by'} {lead} (weight {most:.2f})"
+    return words if name == "identity" or "identity" not in held else f"{words}; the original scores keep {kept:.2f}"
 
 
-def choice_sentence(chosen: str, table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
+def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
     """Advice with its reason, the same for a selection, an :class:`AutoCalibrator` and a comparison.
 
-    Rows of the table have ``name``, ``difference`` and ``se``, and a ``weight`` by the rule that averages.
+    Rows of the table have ``name``, ``chosen``, ``difference`` and ``se``, and a ``weight`` by the rule that averages.
     """
-    score, row = SCORE_WORDS[goal], next(row for row in table if row["name"] == chosen)
+    score, row = SCORE_WORDS[goal], next(row for row in table if row["chosen"])
+    chosen, words = row["name"], choice_words(table)
     alone = chosen == "identity"
     least = min(table, key=lambda one: one["difference"])
     above = f"({row['difference']:.2g} above {least['name']}, standard error {row['se']:.2g})"
-    words = choice_words(chosen, {one["name"]: one.get("weight") for one in table})
     if words != chosen:
-        return f"Use {words}: weights follow the log-loss and the Brier score of held-out rows."
+        return f"Use {words}. Weights follow the log-loss and the Brier score of held-out rows."
     if rule == AVERAGE and goal != "calibration":
         why = "no gain on held-out rows exceeds its sampling noise" if alone else "the average gives it all the weight"
     elif row["difference"] <= 0:
@@ -171,6 +240,47 @@ def choice_sentence(chosen: str, table: Sequence[Mapping[str, Any]], goal: str, 
     else:
         why = f"it is the simplest whose cross-validated {score} is within one standard error of the lowest {above}"
     return f"Leave the probabilities unchanged: {why}." if alone else f"Use {chosen}: {why}."
+
+
+#: Families of calibrators in words, by the files that they are in: maps of log odds with a few parameters are one.
+_FAMILIES = {
+    **dict.fromkeys(("temperature", "logistic", "linear"), "the logistic family"),
+    "monotone": "isotonic regression",
+    "spline": "spline calibration",
+}
+#: Resamples that tell whether a family leads, and the share of them from which it is said to:
+#: ``benchmarks/arena/gains.md`` has how often it then leads with fits to other rows.
+_RESAMPLES, SURE = 20, 0.9
+_ALONE = "the identity"
+
+
+def family_of(one: Calibrator) -> str:
+    """The kind of a calibrator's map, of all classes or of one against the rest."""
+    inner = getattr(one, "calibrator", one)
+    if isinstance(inner, Identity):
+        return _ALONE
+    return _FAMILIES.get(type(inner).__module__.rpartition(".")[2], type(inner).__name__)
+
+
+def _leader(weights: Mapping[str, float], tried: Mapping[str, Calibrator]) -> str:
+    """The family of most weight; the original scores' only where they have all of it."""
+    sums: dict[str, float] = {}
+    for name, weight in weights.items():
+        family = family_of(tried[name])
+        sums[family] = sums.get(family, 0.0) + weight
+    if len(sums) > 1:
+        sums.pop(_ALONE, None)
+    return _heaviest(sums)
+
+
+def _resamples(sample: CalibrationSample) -> Iterator[CalibrationSample]:
+    """The rows, or groups of them, drawn with replacement, as weights; draws are fixed, as in a report."""
+    rng = np.random.default_rng(0)
+    unit = np.arange(sample.scores.n_rows) if sample.groups is None else sample.groups
+    number = int(unit.max()) + 1
+    for _ in range(_RESAMPLES):
+        times = rng.multinomial(number, np.full(number, 1 / number))[unit]
+        yield replace(sample, weights=sample.weights * times)
 
 
 def _heaviest(weights: Mapping[str, float]) -> str:
@@ -251,9 +361,9 @@ def _each_loss(p: FloatArray, score: str) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1)
 
 
-def mixture_of(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sample: CalibrationSample) -> Calibrator:
+def mixture_of(tried: Mapping[str, Calibrator], weights: Mapping[str, float]) -> Calibrator:
     """An unfitted mixture of candidates; a single candidate stays as it is."""
-    if len(weights) == 1:
-        return tried[next(iter(weights))]
     parts = [tried[name] for name in weights]
-    return Mixture(parts, list(weights.values()), input=sample.scores.kind, labels=list(sample.classes))
+    if len(parts) == 1:
+        return parts[0]
+    return Mixture(parts, list(weights.values()), input=parts[0].input, labels=parts[0].labels)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
 from ..data.predictions import Predictions
-from ..data.types import AnyArray, FloatArray
+from ..data.types import AnyArray, FloatArray, Interval
 from ..data.weights import rest_of
 from ..exceptions import ConvergenceWarning
 from ..measure.estimation import estimate
@@ -27,7 +27,9 @@ from .inputs import CalibrationSample
 #: Proper scores.
 SCORES = ("log-loss", "brier")
 GOALS = (*SCORES, "calibration")
-RULES = ("one-standard-error", "best")
+#: The rule that takes several candidates, with weights, before those that take one.
+AVERAGE = "average"
+RULES = (AVERAGE, "one-standard-error", "best")
 #: Least probability of a label in the log-loss, so that one surprise does not decide.
 FLOOR = 1e-6
 
@@ -106,10 +108,45 @@ def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", p, p) - 2 * own + 1)
 
 
-def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) -> tuple[float, float]:
-    """Weighted mean of the differences of rows, and its standard error: that of sums of groups, where there are any."""
+class MeanDifference(NamedTuple):
+    """Mean of paired differences, its standard error, and the degrees of freedom of that."""
+
+    value: float
+    se: float
+    df: float
+
+    def times(self, factor: float) -> MeanDifference:
+        """On another scale."""
+        return MeanDifference(factor * self.value, factor * self.se, self.df)
+
+    def interval(self, level: float) -> Interval:
+        """Student's."""
+        half = float(stdtrit(self.df, 0.5 + level / 2)) * self.se
+        return Interval(self.value - half, self.value + half)
+
+
+#: Where there is nothing to compare with.
+UNKNOWN = MeanDifference(float("nan"), float("nan"), float("inf"))
+
+
+def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) -> MeanDifference:
+    """Weighted mean of the differences of rows; its standard error is that of sums of groups, where there are any.
+
+    Degrees of freedom are those of the variance of heavy-tailed sums, ``2 n / (kurtosis - 1)`` of n equal ones
+    (Satterthwaite): where a few rows or groups make the difference, its standard error is as uncertain as they are few.
+    """
     gap = losses - others
-    return float(sample.weights / sample.total @ gap), float(np.sqrt(variance_of_mean(gap, sample, sample.groups)))
+    variance = variance_of_mean(gap, sample, sample.groups)
+    share = sample.weights / sample.total
+    value = float(share @ gap)
+    parts = share * (gap - value)
+    if sample.groups is not None:
+        parts, share = (np.asarray(np.bincount(sample.groups, v), dtype=np.float64) for v in (parts, share))
+    of_one = float(share @ share)
+    square = float(parts @ parts)
+    tails = float(parts**2 @ parts**2) / square**2 - of_one if square > 0 else 0.0
+    df = 1 / of_one - 1
+    return MeanDifference(value, float(np.sqrt(variance)), max(1.0, min(df, 2 / tails) if tails > 0 else df))
 
 
 def variance_of_mean(values: FloatArray, sample: CalibrationSample, groups: AnyArray | None) -> float:
@@ -208,7 +245,7 @@ def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal
         weights = sample.weights / sample.total
         mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
         best = found[min(mean, key=lambda name: mean[name])].losses[goal]
-        each = {name: (mean[name], *paired(one.losses[goal], best, sample)) for name, one in found.items()}
+        each = {name: (mean[name], *paired(one.losses[goal], best, sample)[:2]) for name, one in found.items()}
     return [{"name": name, "loss": loss, "difference": gap, "se": se} for name, (loss, gap, se) in each.items()]
 
 
@@ -216,4 +253,4 @@ def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None
     if identity is None:
         return False
     changes = [paired(found[name].losses[score], found[identity].losses[score], sample) for score in SCORES]
-    return any(change > se for change, se in changes)
+    return any(change.value > change.se for change in changes)

@@ -1,4 +1,4 @@
-"""Which calibrator? By cross-validation with a proper score, the simplest of those that do not differ significantly."""
+"""Which calibrator? Cross-validated proper scores set the weights of an average, or choose one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ..data.weights import ones_or
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
 from .base import BinaryCalibrator, Calibrator, Fitted, Later, calibrator_of, fitted_to, needs_fitted, parameter
-from .choosing import AVERAGE, Choosing, choice_sentence, choice_words
+from .choosing import Choosing, choice_sentence, choice_words, mixture_of
 from .combined import Composed, averaged_interval
-from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
+from .crossval import AVERAGE, GOALS, RULES, fit_quietly, folds_of, predict_held_out
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
@@ -45,13 +45,13 @@ class Selection(Table):
     Attributes
     ----------
     name : str
-        The chosen calibrator; for an average, the one with the largest weight.
+        The chosen calibrator; of an average the candidate of most weight.
     calibrator : Calibrator
         The calibrator, fitted to all rows.
     table : list of dict
         One row per candidate, simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
-        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``; ``weight`` by the rule
-        ``"average"``.
+        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, ``weight`` by the rule ``"average"``, and
+        ``chosen``.
     goal, rule : str
         The loss that decided, and the rule by which it did.
     nested_loss : float
@@ -85,7 +85,7 @@ class Selection(Table):
     @property
     def summary(self) -> str:
         """The choice and its reason, in a sentence."""
-        return choice_sentence(self.name, self.table, self.goal, self.rule)
+        return choice_sentence(self.table, self.goal, self.rule)
 
     def _text(self) -> str:
         return _table_text(self.table)
@@ -230,7 +230,7 @@ def select_calibrator(
     candidates: Mapping[str, str | Calibrator] | Sequence[str] | None = None,
     cv: int = 5,
     goal: str = "log-loss",
-    rule: str = "one-standard-error",
+    rule: str = AVERAGE,
     nested: bool = False,
     sample_weight: Any = None,
     groups: Any = None,
@@ -239,7 +239,7 @@ def select_calibrator(
     random_state: Any = 0,
     **columns: Unpack[ColumnOptions],
 ) -> Selection:
-    r"""Choose a calibrator by cross-validation.
+    r"""Choose a calibrator by cross-validation: an average, weighed and shrunk as by :class:`calibrant.AutoCalibrator`.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def select_calibrator(
 
     References
     ----------
-    Breiman et al. (1984), *CART*, for the rule; Varma & Simon (2006) for nesting.
+    Breiman et al. (1984), *CART*, for the rule of one standard error; Varma & Simon (2006) for nesting.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def select_calibrator(
     'identity'
     """
     check_choice("goal", goal, GOALS)
-    check_choice("rule", rule, (*RULES, AVERAGE))
+    check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
     sample = as_sample(scores, y, sample_weight, input, labels, groups)
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
@@ -301,15 +301,15 @@ def select_calibrator(
 def _selected(
     choosing: Choosing, sample: CalibrationSample, tried: Mapping[str, Calibrator], *, nested: bool
 ) -> Selection:
-    name, one, table = choosing.among(tried, sample)
-    fitted = fit_quietly(one, sample)
-    if not nested:
-        return Selection(name, fitted, table, choosing.goal, choosing.rule, float("nan"))
-    folds = folds_of(sample.codes, choosing.cv, choosing.random_state, sample.groups)
-    parts = [sample.part(train) for train, _ in folds]
-    fits = [fit_quietly(choosing.among(tried, part)[1], part) for part in parts]
-    loss = choosing.loss_of(predict_held_out(fits, sample, folds), sample)
-    return Selection(name, fitted, table, choosing.goal, choosing.rule, loss)
+    choice = choosing.among(tried, sample)
+    fitted = fit_quietly(mixture_of(tried, choice.weights), sample)
+    loss = float("nan")
+    if nested:
+        folds = folds_of(sample.codes, choosing.cv, choosing.random_state, sample.groups)
+        parts = [sample.part(train) for train, _ in folds]
+        fits = [fit_quietly(mixture_of(tried, choosing.among(tried, part).weights), part) for part in parts]
+        loss = choosing.loss_of(predict_held_out(fits, sample, folds), sample)
+    return Selection(choice.heaviest, fitted, choice.table, choosing.goal, choosing.rule, loss)
 
 
 @dataclass(eq=False, repr=False)
@@ -377,7 +377,7 @@ class AutoCalibrator(Calibrator):
     _: KW_ONLY
     cv: int = parameter(5, partial(check_int, least=2))
     goal: str = parameter("log-loss", partial(check_choice, allowed=GOALS))
-    rule: str = parameter(AVERAGE, partial(check_choice, allowed=(*RULES, AVERAGE)))
+    rule: str = parameter(AVERAGE, partial(check_choice, allowed=RULES))
     random_state: Any = 0
 
     _state: ClassVar[Mapping[str, Field]] = {
@@ -407,7 +407,7 @@ class AutoCalibrator(Calibrator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))
-        words = choice_words(self.chosen_, {row["name"]: row.get("weight") for row in self.table_})
+        words = choice_words(self.table_)
         about = {"choice": words, "goal": self.goal, "candidates": len(self.table_)}
         return one_line("AutoCalibrator", about.items())
 
@@ -415,7 +415,7 @@ class AutoCalibrator(Calibrator):
         return f"{self._summary()}\n{_table_text(self.table_)}" if hasattr(self, "chosen_") else repr(self)
 
     def _summary(self) -> str:
-        return choice_sentence(self.chosen_, self.table_, self.goal, self.rule)
+        return choice_sentence(self.table_, self.goal, self.rule)
 
     def _words_html(self) -> str:
         """The choice, and the candidates."""
@@ -440,12 +440,13 @@ class AutoCalibrator(Calibrator):
         for sample in samples:
             self._check(sample)
         tried = candidates_for(samples[0], self.candidates)
-        name, fitted, table = self._choosing().across(tried, samples)
+        choice, fitted = self._choosing().across(tried, samples)
         out = []
         for one, sample in zip(fitted, samples, strict=True):
             auto = clone(self)
             auto.order_, auto.n_features_in_, auto.classes_ = None, one.n_features_in_, np.asarray(sample.classes)
-            auto.chosen_, auto.calibrator_, auto.table_, auto.flexible_ = name, one, table, _flexible(sample)
+            auto.chosen_, auto.calibrator_, auto.table_ = choice.heaviest, one, choice.table
+            auto.flexible_ = _flexible(sample)
             out.append(auto)
         return out
 
@@ -505,6 +506,8 @@ def candidates_for(
     else:
         named = dict(zip(candidates, candidates, strict=True)) if isinstance(candidates, (list, tuple)) else candidates
         given = check_names("candidates", named, (str, Calibrator), "calibrators or their names")
+        if AVERAGE in given:
+            raise ValueError(f"candidates must not be called {AVERAGE!r}, which is what their average is called")
         k = sample.n_classes
         tried = {name: for_classes(calibrator_of(one, k), k) for name, one in given.items()}
     classes = list(sample.classes)

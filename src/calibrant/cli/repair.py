@@ -30,6 +30,8 @@ _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
 #: As in ``reporting/comparison.py``, which this command need not load.
 _FORMAT, _VERSION = "calibrant-comparison", 1
+#: As in ``calibrators/crossval.py``: the choice of several.
+AVERAGE = "average"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,13 @@ class FitOptions(PrintOptions):
     goal: Annotated[
         str, typer.Option(help="Criterion of the choice: log-loss, brier, or calibration (the calibration error).")
     ] = "log-loss"
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="Rule of the choice: average (weighed by held-out losses and shrunk to the scores as they are), "
+            "one-standard-error (the simplest that is nearly the best) or best."
+        ),
+    ] = "average"
     max_rows: Annotated[
         int | None,
         typer.Option(
@@ -78,6 +87,7 @@ class FitOptions(PrintOptions):
                 input=self.kind,
                 cv=self.cv,
                 goal=self.goal,
+                rule=self.rule,
                 level=level,
             )
         return for_command(found)
@@ -116,7 +126,8 @@ def fix_command(
     calibrator: Annotated[
         str,
         typer.Option(
-            help="auto (chosen by cross-validation) or the name of a calibrator, as for compare --calibrators."
+            help="auto (what cross-validation chooses, if its gain exceeds sampling noise), average (the average, "
+            "whatever it gains) or the name of a calibrator, as for compare --calibrators."
         ),
     ] = "auto",
     comparison: Annotated[
@@ -128,7 +139,8 @@ def fix_command(
 ) -> None:
     """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
 
-    Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows.
+    Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows. Where the
+    gain is within sampling noise, what is saved leaves the scores unchanged, unless --calibrator names another.
     """
     from ..calibrators import to_dict
 
@@ -140,18 +152,24 @@ def fix_command(
     saved = None if comparison is None else read_comparison(comparison)
     columns, rows = _sample(source, options.max_rows)
     if saved is None:
-        alone = calibrator in ("auto", "identity") or options.kind == "margin"
-        names = None if calibrator == "auto" else calibrator if alone else f"identity,{calibrator}"
+        alone = calibrator in ("auto", AVERAGE, "identity") or options.kind == "margin"
+        names = None if calibrator in ("auto", AVERAGE) else calibrator if alone else f"identity,{calibrator}"
         found = options.compare(source, columns, rows, names)
         outputs["html"].write(partial(found.to_html, name=source.name))
-        saved = SavedComparison(found.chosen, found.to_dict(), str(found))
-    name = saved.chosen if calibrator == "auto" else calibrator
+        saved = SavedComparison.of(found.to_dict(), str(found))
+    name = {"auto": saved.safe, AVERAGE: saved.chosen}.get(calibrator, calibrator)
     with numbered(rows.numbers):
         fitted = _fitted(name, columns, rows, options.kind, saved)
     outputs["save"].write(lambda: json.dumps(to_dict(fitted), allow_nan=False, indent=1) + "\n")
     content = {"saved": str(save), "calibrator": name, "comparison": saved.found}
     outputs.show(json.dumps(content, allow_nan=False) if options.as_json else printable_lines(saved.text))
-    if name != saved.chosen:
+    if calibrator == "auto" and name != saved.chosen:
+        typer.echo(
+            "calibrant: the gain is within sampling noise: the saved calibrator leaves the probabilities unchanged; "
+            f"--calibrator {saved.chosen} saves the choice",
+            err=True,
+        )
+    elif name != saved.chosen:
         typer.echo(f"calibrant: {name} was saved as requested; cross-validation chose {saved.chosen}", err=True)
 
 
@@ -182,11 +200,27 @@ def apply_command(
 
 @dataclass(frozen=True)
 class SavedComparison:
-    """The choice, the comparison as JSON, and its text."""
+    """The choice and its weights, the name that is safe to save, the comparison as JSON, and its text."""
 
     chosen: str
+    weights: dict[str, float]
+    safe: str
     found: dict[str, Any]
     text: str
+
+    @classmethod
+    def of(cls, found: dict[str, Any], text: str) -> SavedComparison:
+        """From a comparison as JSON: within noise scores stay as they are."""
+        chosen = found["chosen"]
+        return cls(chosen, found["weights"], "identity" if found["within_noise"] else chosen, found, text)
+
+    def calibrator(self, name: str, n_classes: int) -> Calibrator:
+        """The choice, an average with its weights, or a calibrator of any other name."""
+        from ..calibrators import named_calibrator
+        from ..calibrators.choosing import mixture_of
+
+        weights = self.weights if name == self.chosen else {name: 1.0}
+        return mixture_of({each: named_calibrator(each, n_classes) for each in weights}, weights)
 
     def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
         """ValueError for classes or scores that differ from those compared; a message for rows that do."""
@@ -215,16 +249,26 @@ def read_comparison(path: Path) -> SavedComparison:
         raise ValueError(f"--from {path}: not written by calibrant compare --save or --json")
     if found.get("version") != _VERSION:
         raise ValueError(f"--from {path}: unknown format version {found.get('version')!r}; run calibrant compare again")
-    kinds = {"chosen": str, "verdict": str, "title": str, "digest": str, "input": str, "classes": list}
+    kinds: dict[str, type] = {
+        "chosen": str,
+        "verdict": str,
+        "title": str,
+        "digest": str,
+        "input": str,
+        "classes": list,
+        "weights": dict,
+    }
+    kinds |= {"within_noise": bool}
     if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
         raise ValueError(f"--from {path}: {', '.join(bad)} missing or of the wrong type")
-    if found["chosen"] not in NAMED:
-        raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
-    return SavedComparison(
-        found["chosen"],
-        found,
-        fitted("\n".join([found["title"], "", found["verdict"]])),
-    )
+    weights = found["weights"]
+    wrong = [each for each in weights if each not in NAMED]
+    if wrong or found["chosen"] != (AVERAGE if len(weights) > 1 else next(iter(weights), None)):
+        raise ValueError(
+            f"--from {path}: the choice must be one of {', '.join(NAMED)}, or an average of them with weights; got "
+            f"{found['chosen']!r}"
+        )
+    return SavedComparison.of(found, fitted("\n".join([found["title"], "", found["verdict"]])))
 
 
 def _listed(classes: list[Any]) -> str:
@@ -248,13 +292,12 @@ def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows
 
 def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, saved: SavedComparison) -> Calibrator:
     """A calibrator of that name, fitted to all rows; they must be of the classes that were compared."""
-    from ..calibrators import named_calibrator
     from ..calibrators.select import as_sample
     from ..reporting.comparing_calibrators import digest_of
 
     sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns), rows.groups)
     saved.check(sample.classes, kind, digest_of(sample))
-    fitted = named_calibrator(name, len(sample.classes))
+    fitted = saved.calibrator(name, len(sample.classes))
     fitted.set_params(input=kind, labels=list(sample.classes))
     return fitted.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 

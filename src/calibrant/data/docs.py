@@ -70,10 +70,12 @@ class SharedParameters:
         :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the confidence), among
         candidates that worsen neither proper score by more than its standard error; among errors within one standard
         error of the least, the log-loss decides by the same rule.
-    rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
-        The first candidate whose loss is within one standard error of the least, or the one with the least. The
-        standard error is that of the paired differences of rows, or of a calibration error its own. ``"average"``: as
-        :class:`calibrant.AutoCalibrator` does; by calibration, where averages would be under-confident, the first rule.
+    rule : {"average", "one-standard-error", "best"}, default "average"
+        ``"average"``: candidates share weights by their held-out losses, and their average is shrunk to the scores as
+        they are, as :class:`calibrant.AutoCalibrator` describes. The others take one candidate: the first whose loss
+        is within one standard error of the least, or the one with the least. The standard error is that of the paired
+        differences of rows, or of a calibration error its own. By calibration, where averages would be
+        under-confident, ``"average"`` is the rule of one standard error.
     eps : float, default 1e-12
         Probabilities are clipped to [eps, 1 - eps] before their logarithms are taken.
     ax : matplotlib Axes, optional

@@ -9,31 +9,32 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..calibrators import Calibrator, Identity
-from ..calibrators.choosing import MOST, earned_weights
+from ..calibrators.choosing import Choosing
 from ..calibrators.crossval import (
+    AVERAGE,
     RULES,
+    SCORES,
+    UNKNOWN,
     HeldOutEvidence,
+    MeanDifference,
     as_predictions_of,
     check_goal,
     chosen_of,
     error_of,
     fit_quietly,
-    fold_fits,
-    folds_of,
     paired,
-    predict_held_out,
     score_scale,
 )
 from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import as_sample, candidates_for
-from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions
-from ..data.progress import progress_bar
+from ..data.progress import working
 from ..data.public_function import ColumnOptions, public_function
 from ..data.types import FloatArray
+from ..measure.result import Estimate
 from ..notions import Notion
 from .assemble import report
 from .comparison import CalibratorComparison, ComparedCalibrator
@@ -48,7 +49,7 @@ def compare_calibrators(
     candidates: Mapping[str, str | Calibrator] | Sequence[str] | None = None,
     cv: int = 5,
     goal: str = "log-loss",
-    rule: str = "one-standard-error",
+    rule: str = AVERAGE,
     notion: str | Notion = "auto",
     level: float = 0.95,
     sample_weight: Any = None,
@@ -110,9 +111,11 @@ def compare_calibrators(
 
     Notes
     -----
-    Every number is of the rows of all folds together, each by the fit of the others. The log-loss counts probabilities
-    below 1e-6 as 1e-6. Standard errors treat folds as independent, which makes them slightly too short. Cost:
-    ``cv`` fits and one estimate with its interval a candidate, and two reports.
+    Every number is of the rows of all folds together, each by the fit of the others; an average's weights are those of
+    all rows. The log-loss counts probabilities below 1e-6 as 1e-6. Intervals of gains are Student's, with the degrees
+    of freedom of a heavy-tailed mean's variance (Satterthwaite): ``benchmarks/arena/gains.md`` says how often they
+    cover what is gained on new rows. Cost: ``cv`` fits and one estimate with its interval per candidate, and two
+    reports.
 
     References
     ----------
@@ -125,8 +128,8 @@ def compare_calibrators(
     >>> p = rng.random(4000)
     >>> found = cal.compare_calibrators(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
     >>> found.chosen
-    'temperature'
-    >>> before, after = found.rows[0], found.row("temperature")
+    'average'
+    >>> before, after = found.rows[0], found.row(found.chosen)
     >>> bool(after.log_loss < before.log_loss and after.error.value < before.error.value / 3)
     True
     """
@@ -141,26 +144,28 @@ def compare_calibrators(
         _refuse_swapped(y_true, y_prob)
         sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups)
     tried = candidates_for(sample, candidates)
-    folds = folds_of(sample.codes, cv, random_state, sample.groups)
     plain = _as_they_are(sample)
     before = None if plain is None else HeldOutEvidence.of(plain, sample)
-    seconds: dict[str, float] = {}
-    found: dict[str, HeldOutEvidence] = {}
-    held: dict[str, FloatArray] = {}
-    with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
-        for name, one in tried.items():
-            fits, seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
-            held[name] = p = predict_held_out(fits, sample, folds)
-            found[name] = HeldOutEvidence.of(p, sample, error_of(p, sample, notion, level))
-            advance(1)
-    alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
-    chosen, table = chosen_of(found, sample, goal, rule, alone)
+
+    def judge(p: FloatArray, rows: CalibrationSample) -> Estimate:
+        return error_of(p, rows, notion, level)
+
+    with working("compare_calibrators", shown=progress):
+        choice = Choosing(cv, goal, rule, random_state, whole=True).among(tried, sample, judge)
+    found, held, table = dict(choice.found), dict(choice.held), choice.table
+    if choice.name == AVERAGE:
+        held[AVERAGE] = choice.averaged
+        found[AVERAGE] = HeldOutEvidence.of(held[AVERAGE], sample, judge(held[AVERAGE], sample))
+        table = chosen_of(found, sample, goal, "best", choice.identity)[1]
+    seconds = {row["name"]: row["seconds"] for row in choice.table}
+    seconds[AVERAGE] = sum(seconds[name] for name in choice.weights)
+    alone, chosen = choice.identity, choice.name
     rows = tuple(
-        _row(row, found[row["name"]], found[chosen], before, sample, seconds=seconds[row["name"]], goal=goal)
+        _row(
+            row, found[row["name"]], found[chosen], before, sample, seconds=seconds[row["name"]], goal=goal, level=level
+        )
         for row in table
     )
-    averages = goal != "calibration" and len(tried) > 1 and sample.scores.n_rows <= MOST * sample.n_classes
-    weights = earned_weights(held, found, sample, identity=alone, goal=goal) if averages else {}
     # Unchanged probabilities look the same before and after: the best of the other candidates is shown.
     others = [row for row in rows if row.name != alone]
     shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
@@ -171,16 +176,16 @@ def compare_calibrators(
     return CalibratorComparison(
         n_samples=sample.scores.n_rows,
         classes=sample.classes,
-        n_folds=len(folds),
+        n_folds=choice.n_folds,
         goal=goal,
         rule=rule,
         level=level,
         chosen=chosen,
         shown=shown,
         rows=rows,
-        weights=weights,
+        weights=choice.weights,
+        leading=choice.leading(tried) if rule == AVERAGE and goal != "calibration" and len(tried) > 1 else None,
         n_groups=None if sample.groups is None else int(np.unique(sample.groups).size),
-        df=float("inf") if sample.groups is None else IndependentUnits.of(as_predictions_of(held[shown], sample)).df,
         before=None if plain is None else report_of(plain, "before"),
         after=report_of(held[shown], shown),
         title=title,
@@ -198,15 +203,19 @@ def _row(
     *,
     seconds: float,
     goal: str,
+    level: float,
 ) -> ComparedCalibrator:
     """Row of a candidate: means, and paired differences from the unchanged scores and from the choice."""
     weights = sample.weights / sample.total
-    score = "log-loss" if goal == "calibration" else goal
-    scale = score_scale(score, sample.n_classes)
-    nothing = (float("nan"),) * 2
-    gain, gain_se = nothing if before is None else paired(before.losses[score], own.losses[score], sample)
-    change, change_se = nothing if before is None else paired(own.right, before.right, sample)
-    cost, cost_se = paired(own.losses[score], chosen.losses[score], sample)
+    score, other = SCORES[::-1] if goal == "brier" else SCORES
+    alone = own if before is None else before
+
+    def gain(of: str) -> MeanDifference:
+        found = paired(alone.losses[of], own.losses[of], sample) if before is not None else UNKNOWN
+        return found.times(score_scale(of, sample.n_classes))
+
+    change = UNKNOWN if before is None else paired(own.right, before.right, sample)
+    cost = paired(own.losses[score], chosen.losses[score], sample).times(score_scale(score, sample.n_classes))
     if own.error is None:
         raise RuntimeError("every candidate has a calibration error")
     return ComparedCalibrator(
@@ -216,14 +225,18 @@ def _row(
         difference=row["difference"],
         se=row["se"],
         accuracy=float(weights @ own.right),
-        accuracy_change=change,
-        accuracy_change_se=change_se,
+        accuracy_change=change.value,
+        accuracy_change_se=change.se,
         error=own.error,
         seconds=seconds,
-        gain=scale * gain,
-        gain_se=scale * gain_se,
-        cost=scale * cost,
-        cost_se=scale * cost_se,
+        gain=gain(score).value,
+        gain_se=gain(score).se,
+        gain_interval=gain(score).interval(level),
+        other_gain=gain(other).value,
+        other_gain_interval=gain(other).interval(level),
+        cost=cost.value,
+        cost_se=cost.se,
+        cost_interval=cost.interval(level),
     )
 
 
