@@ -20,8 +20,9 @@ from calibrant.calibrators import (
     named_calibrator,
     select_calibrator,
 )
+from calibrant.calibrators.choosing import Choosing
 from calibrant.calibrators.crossval import paired
-from calibrant.calibrators.select import as_sample
+from calibrant.calibrators.select import as_sample, candidates_for
 from calibrant.results import Interval
 
 
@@ -293,6 +294,9 @@ def test_the_average_is_that_of_held_out_rows_and_comes_back_unfitted():
     df = 2 / ((apart**4).sum() / (apart @ apart) ** 2 - 1 / 400)
     half = t.ppf(0.975, df) * np.sqrt(apart @ apart) / 400
     assert row.other_gain_interval == pytest.approx((gains.mean() - half, gains.mean() + half))
+    sample = as_sample(p, y, None, "probability", None)
+    choice = Choosing(5, "log-loss", "average", 0, whole=True).among(candidates_for(sample, None), sample)
+    assert choice.gain("log-loss").interval(0.95) == pytest.approx(row.gain_interval)
     one = found.calibrator()
     assert not hasattr(one, "classes_")
     np.testing.assert_allclose(one.fit(p, y).predict_proba(p), AutoCalibrator().fit(p, y).predict_proba(p), atol=1e-12)
