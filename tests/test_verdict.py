@@ -191,3 +191,33 @@ def test_the_verdict_goes_from_what_is_real_to_what_is_next():
     starts = ("Evidence of miscalibration", "On average the", "A perfect repair", None, "Next: ")
     assert len(parts) == len(starts)
     assert all(start is None or part.startswith(start) for part, start in zip(parts, starts, strict=True))
+
+
+def test_decisions_are_counted_only_where_rows_lie_on_both_sides():
+    """Of 5000 rows some dozen lie above 0.2: fewer than the map tells apart."""
+    rng = np.random.default_rng(0)
+    s = rng.beta(0.5, 20, 5000)
+    y = rng.random(5000) < 0.6 * s
+    assert 0 < (s >= 0.2).sum() < 20
+    r = cal.report(y, s, labels=[False, True], threshold=0.2)
+    assert (r.gain.threshold, r.gain.changed, r.gain.changed_interval) == (0.2, None, None)
+    assert "Too few rows lie on one side of the threshold 0.2 to say how many decisions change." in r.verdict
+    beyond = cal.report(y, s, labels=[False, True], threshold=0.9).gain  # no row there, and none that would be
+    assert beyond.changed == 0
+
+
+@pytest.mark.parametrize(("shape", "threshold"), [((8, 1.2), 0.95), ((0.5, 20), 0.05)])
+def test_changed_decisions_near_the_ends_are_covered(shape, threshold):
+    """Log odds times 0.6, 300 rows: the value was a quarter to a third too low, and intervals ended below the truth."""
+    pool = np.random.default_rng(99).beta(*shape, 200_000).clip(1e-9, 1 - 1e-9)
+    truth = ((pool >= threshold) != (expit(0.6 * logit(pool)) >= threshold)).mean()
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        s = rng.beta(*shape, 300).clip(1e-9, 1 - 1e-9)
+        y = rng.random(300) < expit(0.6 * logit(s))
+        gain = cal.report(y, s, labels=[False, True], threshold=threshold).gain
+        found.append((gain.changed, gain.changed_interval.low <= truth <= gain.changed_interval.high))
+    value, covered = np.mean(found, axis=0)
+    assert value == pytest.approx(truth, rel=0.25)
+    assert covered > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 20)

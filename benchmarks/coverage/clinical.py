@@ -81,22 +81,23 @@ def main() -> None:
 
 def others(repetitions: int) -> None:
     """Scores and maps that played no part."""
-    measures(repetitions, OTHERS, OTHER_MAPS)
+    measures(repetitions, OTHERS, OTHER_MAPS, SIZES[1:3])
 
 
 def measures(
     repetitions: int,
     laws: Mapping[str, tuple[float, float]] = SCORES,
     maps: Mapping[str, Callable[[np.ndarray], np.ndarray]] = MAPS,
+    sizes: tuple[int, ...] = SIZES,
 ) -> None:
     print("| scores | map | n | " + " | ".join(NAMES) + " | ICI: truth | mean of values | mean width |")
     print("|---|---|--:|" + "--:|" * (len(NAMES) + 3))
-    total: dict[int, list[np.ndarray]] = {n: [] for n in SIZES}
+    total: dict[int, list[np.ndarray]] = {n: [] for n in sizes}
     for law, shape in laws.items():
         at = grid(shape)
         for name, true in maps.items():
             truth = truths(at, true(at))
-            for n in SIZES:
+            for n in sizes:
                 held = np.full((repetitions, len(NAMES)), np.nan)
                 value, width = np.empty(repetitions), np.empty(repetitions)
                 for i in range(repetitions):

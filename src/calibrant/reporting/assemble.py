@@ -39,6 +39,7 @@ from .evidence import (
     gain_functionals,
     settled,
     share_of_test,
+    tells,
     usual_tolerance,
 )
 from .report import Report
@@ -92,7 +93,8 @@ def _report_of(
         shown["15 bins of equal mass"] = (_QUANTILE, 1)
     shown["15 bins of equal width, debiased"] = (Binned(debias=True), 1)
     shown["maximum over 15 bins of equal width (MCE)"] = (_BINNED, float("inf"))
-    functionals = gain_functionals(question, threshold, POSTERIOR)
+    told = threshold is None or tells((one.grid for one in problems.values()), threshold)
+    functionals = gain_functionals(question, threshold if told else None, POSTERIOR)
     known: dict[tuple[CellEstimator, float], Estimate] = {}
     first, drawn = estimate_from_fits(fits(chosen), question, RESAMPLES, rng, functionals)
     if not drawn.functionals:  # without a posterior, the gain of a repair is that of the default

@@ -14,7 +14,7 @@ from ..data.printing import equals, with_ends
 from ..data.result import LazyMapping, Result
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators.base import ErrorDraws, Functional
-from ..estimators.laplace import RankCells
+from ..estimators.laplace import CELLS_A_TERM, RankCells, n_terms
 from ..estimators.laplace_draws import DrawnMaps
 from ..measure.posterior import credible
 from ..measure.question import Question
@@ -258,6 +258,7 @@ class RepairGain(Result):
         Decision threshold: the score from which on one acts.
     changed : float or None
         Share of decisions that a repair changes: s is at least the threshold and g is not, or the other way round.
+        None without a threshold, and where only a few rows lie on one side of it: fewer than the map tells apart.
     changed_interval : Interval or None
         Interval of this share.
 
@@ -317,7 +318,7 @@ class RepairGain(Result):
             Draws for the notion, whose decisions change.
         """
         brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
-        changed = (None, None) if threshold is None else _read(decisions, 2, low, 0.0)
+        changed = (None, None) if len(decisions[0].functionals) < 3 else _read(decisions, 2, low, 0.0)
         return cls(*log_loss, *brier, threshold, *changed)
 
 
@@ -326,6 +327,15 @@ def gain_functionals(question: Question, threshold: float | None = None, every: 
     log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
     gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
     return [partial(_thinned, gain, every) for gain in gains]
+
+
+def tells(grids: Iterable[GridMoments], threshold: float) -> bool:
+    """Whether every problem has as many rows on either side of a threshold as the map tells apart, or none there."""
+    for g in grids:
+        mass = np.array([g.count[side].sum() for side in (g.nodes < threshold, g.nodes >= threshold)])
+        if 0 < mass.min() < mass.sum() / (CELLS_A_TERM * n_terms(float(g.effective_size))):
+            return False
+    return True
 
 
 def check_threshold(threshold: float | None) -> float | None:
@@ -366,8 +376,15 @@ def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray
     Rows of a cell lie evenly between the middles of it and its neighbours, and the true frequency is linear there;
     beside an empty cell (equal scores fill several) they all have its score.
     """
+    from scipy.special import expit, logit
+
     stated = np.broadcast_to(cells.score[..., None, :], drawn.gap.shape)
     right, filled = stated + drawn.gap, (cells.count > 0)[..., None, :]
+    # What the map missed where it crosses the threshold moves it there, in log odds: a step of a logistic fit.
+    right = np.clip(right, _EDGE, 1 - _EDGE)
+    near = drawn.beside(right, np.full(right[..., :1].shape, threshold))
+    information = (near * drawn.share * right * (1 - right)).sum(axis=-1, keepdims=True)
+    right = expit(logit(right) + (near * drawn.missed).sum(axis=-1, keepdims=True) / information)
     out = np.zeros(drawn.gap.shape)
     for at in (np.arange(_PARTS) + 0.5) / _PARTS - 0.5:
         before, after = (_moved(v, filled, at) >= threshold for v in (stated, right))

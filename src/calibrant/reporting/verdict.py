@@ -170,8 +170,10 @@ def _gain(value: float, interval: Interval) -> str:
 def _decisions(found: Found, level: float) -> list[str]:
     """Share of decisions that a repair changes; "" without a threshold."""
     gain = found.gain
-    if gain.changed is None or gain.changed_interval is None:
+    if gain.threshold is None:
         return []
+    if gain.changed is None or gain.changed_interval is None:
+        return [f"Too few rows lie on one side of the threshold {gain.threshold:g} to say how many decisions change."]
     low, high = (f"{100 * v:.2g}" for v in gain.changed_interval)
     at = f"of decisions at the threshold {gain.threshold:g}"
     if found.evidence.status != "miscalibrated":
