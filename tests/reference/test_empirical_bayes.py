@@ -85,7 +85,7 @@ def test_parts_of_the_curvature():
     plain = (cells.design.T * (mass * chance * (1 - chance))) @ cells.design
     assert counts.information(chance[None])[0] == pytest.approx(plain, abs=1e-12)
     precision = plain + np.eye(len(plain))
-    posterior = laplace.Posterior(np.zeros(len(plain)), precision, np.zeros(()), np.zeros(()))
+    posterior = laplace.Posterior(np.zeros(len(plain)), precision, np.linalg.cholesky(precision), *np.zeros((2, 1)))
     wanted = np.einsum("ij,jk,ik->i", cells.design, np.linalg.inv(precision), cells.design)
     assert laplace._variance(cells, posterior) == pytest.approx(wanted, rel=1e-10)
 

@@ -346,10 +346,13 @@ def _expected(maps: FittedMaps, norm: float) -> FloatArray:
     share = cells.count / cells.count.sum(axis=-1, keepdims=True)
     total = np.zeros(cells.count.shape[:-1])
     for i, posterior in enumerate(posteriors):
-        if not weight[..., i].any():
-            continue
-        mean, sd = laplace.gaps(cells, posterior)
-        total += weight[..., i] * _moment(mean, sd, share, norm)
+        some = np.flatnonzero(weight[:, i])
+        if 0 < some.size < len(cells.count) / 2:  # where most have weight, a copy costs more than it saves
+            mean, sd = laplace.gaps(cells.of(some), posterior.of(some))
+            total[some] += weight[some, i] * _moment(mean, sd, share[some], norm)
+        elif some.size:
+            mean, sd = laplace.gaps(cells, posterior)
+            total += weight[:, i] * _moment(mean, sd, share, norm)
     return total if maps.local is None else maps.average(total, maps.local, _expected(maps.local, norm))
 
 

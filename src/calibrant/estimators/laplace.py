@@ -306,6 +306,8 @@ class Posterior:
     mode : ndarray of shape (…, P)
     precision : ndarray of shape (…, P, P)
         Curvature at the mode: the inverse of the covariance of θ.
+    lower : ndarray of shape (…, P, P)
+        Its Cholesky factor.
     log_evidence : ndarray of shape (…)
         Against perfect calibration.
     likelihood : ndarray of shape (…)
@@ -314,6 +316,7 @@ class Posterior:
 
     mode: FloatArray
     precision: FloatArray
+    lower: FloatArray
     log_evidence: FloatArray
     likelihood: FloatArray
 
@@ -321,10 +324,10 @@ class Posterior:
         """That of some of many samples."""
         return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
 
-    def root(self, some: Any = ...) -> FloatArray:
-        """R with ``R Rᵀ`` = posterior covariance, (…, P, P); or those of some samples."""
+    def root(self) -> FloatArray:
+        """R with ``R Rᵀ`` = posterior covariance, (…, P, P)."""
         # precision = C Cᵀ, so the covariance is C⁻ᵀ C⁻¹.
-        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.precision[some])), -1, -2)
+        return np.swapaxes(np.linalg.inv(self.lower), -1, -2)
 
 
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
@@ -337,21 +340,22 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     out: list[Posterior] = []
     moved = None if cells.moved is None else cells.moved.reshape(-1, size)
 
-    def fitted(spread: FloatArray, start: Point) -> tuple[Point, FloatArray, FloatArray]:
+    def fitted(spread: FloatArray, start: Point) -> tuple[Point, tuple[FloatArray, FloatArray], FloatArray]:
         precision = precisions(spread, moved)
         mode = bounded_maximum(counts, precision, start, _LARGEST_STEP)
         curvature = mode.information + precision[..., None] * np.eye(size)
         lower = np.linalg.cholesky(curvature)
         log_determinant = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
         gain = mode.likelihood - 0.5 * quadratic(mode.theta, precision) - calibrated.likelihood
-        return mode, curvature, gain + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
+        return mode, (curvature, lower), gain + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
 
     # Effects of groups are there in a calibrated model too: they are not evidence against it.
     null = 0.0 if moved is None else fitted(np.full(size, _NOTHING), mode)[2]
     for component in prior.components:
-        mode, curvature, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)
+        mode, curvatures, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)
         evidence = evidence - null
-        found = mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size)
+        precision, lower = (values.reshape(*shape, size, size) for values in curvatures)
+        found = mode.theta.reshape(*shape, size), precision, lower
         out.append(Posterior(*found, evidence.reshape(shape), mode.likelihood.reshape(shape)))
     return out
 

@@ -108,6 +108,8 @@ def draw_maps(
     importance corrects the evidence. Problems side by side have noise of their own. Each draw is one of so many maps
     (``of``), so that few draws are each as good as many.
     """
+    from scipy.linalg.lapack import dtrtrs
+
     leading, proposed = cells.count.shape[:-1], of * n_draws
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
@@ -122,9 +124,10 @@ def draw_maps(
         each = np.broadcast_to(precision, posterior.mode.shape)
         top = posterior.likelihood - 0.5 * quadratic(posterior.mode, precision)
         drawn = np.asarray(last > first)  # of many problems, few draw from one component
-        for at, root in zip(map(tuple, np.argwhere(drawn)), posterior.root(drawn), strict=True):
+        for at in map(tuple, np.argwhere(drawn)):
             some = (*at, slice(None), slice(first[at], last[at]))
-            theta[some] = posterior.mode[at][:, None] + root @ noise[some]
+            # precision = C Cᵀ, so C⁻ᵀ of white noise has the covariance; of few draws no inverse is worth its cost.
+            theta[some] = posterior.mode[at][:, None] + dtrtrs(posterior.lower[at].T, noise[some])[0]
             log_weight[(*at, some[-1])] -= top[at] + 0.5 * (each[at] @ theta[some] ** 2)
         first = last
     likelihood, chance = _log_likelihood(cells, theta)

@@ -18,8 +18,8 @@ from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 
 #: Cosines of the map that ranges are held against, prior sds of its coefficients, and of scores that stand apart.
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
-#: By how much the evidence of the smooth map exceeds that of its first cosines where ranges are sought; and by how much
-#: that of ranges, to a first approximation, may be below it.
+#: By how much the evidence of the smooth map exceeds that of calibrated scores, and of its first cosines, where ranges
+#: are sought; and by how much that of ranges, to a first approximation, may be below it.
 _ROOM, _NEAR_EVIDENCE = 1.0, 4.0
 #: How many more ranges as good as the last are hoped for.
 _AS_GOOD = 3
@@ -81,34 +81,31 @@ def _log_prior(width: Any, m: int) -> Any:
 def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     """Ranges of problems side by side, of cells (R, m), where the evidence for a smooth map (R,) leaves room for them.
 
-    Nothing is sought in few rows, and where the first cosines explain as much as all; and what is found must come near
-    the evidence of the smooth map, by the quadratic approximation, before a map is fitted with it. A problem in which
-    many rows have a score that stands apart counts as one with ranges: beside that score the rest may be calibrated.
+    Nothing is sought in few rows, where the data do not speak against the scores, and where the first cosines explain
+    as much as all; and what is found must come near the evidence of the smooth map, by the quadratic approximation,
+    before a map is fitted with it. A problem in which many rows have a score that stands apart counts as one with
+    ranges: beside that score the rest may be calibrated.
     """
     size = np.broadcast_to(cells.size, evidence.shape)
-    sure = np.log(np.minimum(size / _SURE, 1.0))
+    at = np.flatnonzero((size >= _ROWS) & (evidence > _ROOM))
+    if at.size:
+        stiff = _Search.of(cells.of(at), _BASE_SD)
+        at = at[stiff.evidence(np.zeros((*stiff.count.shape, 0))) + _ROOM < evidence[at]]
+    cells, evidence, sure = cells.of(at), evidence[at], np.log(np.minimum(size[at] / _SURE, 1.0))
     columns, odds = np.zeros((*cells.count.shape, RANGES)), sure.copy()
-    most = np.full(len(evidence), -np.inf)
-    if (size < _ROWS).all():
-        return LocalRanges(np.empty(0, dtype=np.intp), columns[:0], odds[:0])
-    stiff = _Search.of(cells, _BASE_SD)
-    unsettled = np.flatnonzero((size >= _ROWS) & (stiff.evidence(columns) + _ROOM < evidence))
-    if not unsettled.size:
-        return LocalRanges(unsettled, columns[:0], odds[:0])
-    stiff, calibrated = stiff.some(unsettled), _Search.of(cells, None).some(unsettled)
-    heavy = cells.has_heavy_score[unsettled]
-    most[unsettled[heavy]] = calibrated.some(heavy).evidence(columns[unsettled[heavy]]) + odds[unsettled[heavy]]
-    needed = evidence[unsettled] - _NEAR_EVIDENCE
-    for search in (calibrated, stiff):
-        at, found, prior = search.ranges(needed)
-        prior = prior + sure[unsettled[at]]
-        total = search.some(at).evidence(found) + prior
-        at = unsettled[at]
-        better = total > most[at]
-        at = at[better]
-        columns[at], odds[at], most[at] = found[better], prior[better], total[better]
-    at = np.flatnonzero(most + _NEAR_EVIDENCE > evidence)
-    return LocalRanges(at, columns[at], odds[at])
+    if not at.size:
+        return LocalRanges(at, columns, odds)
+    calibrated = _Search.of(cells, None)
+    most = np.where(cells.has_heavy_score, calibrated.evidence(columns) + odds, -np.inf)
+    for search in (calibrated, _Search.of(cells, _BASE_SD)):
+        some, found, prior = search.ranges(evidence - _NEAR_EVIDENCE)
+        prior = prior + sure[some]
+        total = search.some(some).evidence(found) + prior
+        better = total > most[some]
+        some = some[better]
+        columns[some], odds[some], most[some] = found[better], prior[better], total[better]
+    near = most + _NEAR_EVIDENCE > evidence
+    return LocalRanges(at[near], columns[near], odds[near])
 
 
 @dataclass(frozen=True, eq=False)
