@@ -232,6 +232,11 @@ class RankCells:
         slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
         return np.concatenate([slope[..., None], self.apart[..., self.apart_used]], axis=-1)
 
+    def spread(self, prior: Prior, component: Component) -> FloatArray:
+        """Prior sd of the coefficients that are fitted, (…, P)."""
+        used = prior.spread(component, self.terms)[self.terms_used]
+        return np.broadcast_to(used, (*self.count.shape[:-1], used.size))
+
     @cached_property
     def moved(self) -> FloatArray | None:
         """Variance of what groups of rows add to the coefficients, (…, P); None where rows are independent."""
@@ -352,7 +357,7 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     # Effects of groups are there in a calibrated model too: they are not evidence against it.
     null = 0.0 if moved is None else fitted(np.full(size, _NOTHING), mode)[2]
     for component in prior.components:
-        mode, curvatures, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)
+        mode, curvatures, evidence = fitted(cells.spread(prior, component).reshape(-1, size), mode)
         evidence = evidence - null
         precision, lower = (values.reshape(*shape, size, size) for values in curvatures)
         found = mode.theta.reshape(*shape, size), precision, lower
@@ -413,7 +418,7 @@ def _products(terms: int) -> FloatArray:
 
 
 def precisions(spread: FloatArray, moved: FloatArray | None) -> FloatArray:
-    """Inverse of the variances (…, P) of coefficients with a prior sd (P,), and of what groups add to them."""
+    """Inverse of the variances (…, P) of coefficients with a prior sd, and of what groups add to them."""
     return np.asarray(spread**-2.0 if moved is None else 1 / (spread**2 + moved))
 
 

@@ -120,7 +120,7 @@ def draw_maps(
     first = np.zeros(leading, dtype=np.intp)
     for i, (component, posterior) in enumerate(zip(prior.components, posteriors, strict=True)):
         last = (position < bounds[..., i : i + 1]).sum(axis=-1)
-        precision = precisions(prior.spread(component, cells.terms)[cells.terms_used], cells.moved)
+        precision = precisions(cells.spread(prior, component), cells.moved)
         each = np.broadcast_to(precision, posterior.mode.shape)
         top = posterior.likelihood - 0.5 * quadratic(posterior.mode, precision)
         drawn = np.asarray(last > first)  # of many problems, few draw from one component
@@ -156,15 +156,16 @@ def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, r
     every other time, as all components together make it: that gaps are not rough leaves the amplitude of the fit small,
     and an offset of the scores may be none, or need not be small.
     """
-    spread = np.stack([prior.spread(c, cells.terms)[cells.terms_used] for c in prior.components])
+    variances = np.stack([cells.spread(prior, c) for c in prior.components], axis=-2) ** 2  # (…, components, P)
     weight = np.array([c.weight for c in prior.components])
     few = slice(0, 0 if cells.shared is None else cells.shared.shape[-1])
-    total = spread[:, few, None] ** 2 + moved[..., None, few, :]  # (…, components, 3, 1)
+    total = variances[..., few, None] + moved[..., None, few, :]  # (…, components, 3, 1)
     score = np.log(total) + theta[..., None, few, :] ** 2 / total
     score = np.log(weight)[:, None] - 0.5 * score.sum(axis=-2)
-    drawn = spread[(score + rng.gumbel(size=score.shape)).argmax(axis=-2)] ** 2
+    chosen = (score + rng.gumbel(size=score.shape)).argmax(axis=-2)[..., None]
+    drawn = np.take_along_axis(variances, chosen, axis=-2)
     either = rng.random(drawn.shape[:-1])[..., None] < _AS_DRAWN
-    variance = np.swapaxes(np.where(either, drawn, weight @ spread**2), -1, -2)
+    variance = np.swapaxes(np.where(either, drawn, (weight @ variances)[..., None, :]), -1, -2)
     share = variance / (variance + moved)
     return np.asarray(share * theta + np.sqrt(share * moved) * rng.standard_normal(theta.shape))
 

@@ -157,9 +157,7 @@ def _null_curves(cells: RankCells, n_draws: int, rng: np.random.Generator) -> Fl
         score += (rng.standard_normal(score.shape) * np.sqrt(cells.moved[0])) @ information
     thetas, evidence = [], []
     for component in prior.components:
-        precision = laplace.precisions(
-            prior.spread(component, cells.terms)[cells.terms_used], None if cells.moved is None else cells.moved[0]
-        )
+        precision = laplace.precisions(cells.spread(prior, component), cells.moved)[0]
         curvature = information + np.diag(precision)
         thetas.append(np.linalg.solve(curvature, score.T).T)
         gain = np.log(precision).sum() - np.linalg.slogdet(curvature)[1] + (score * thetas[-1]).sum(axis=-1)
