@@ -18,11 +18,12 @@ from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 
 #: Cosines of the map that ranges are held against, prior sds of its coefficients, and of scores that stand apart.
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
-#: By how much the evidence of the smooth map exceeds that of calibrated scores, and of its first cosines, where ranges
-#: are sought; and by how much that of ranges, to a first approximation, may be below it.
-_ROOM, _NEAR_EVIDENCE = 1.0, 4.0
-#: How many more ranges as good as the last are hoped for.
-_AS_GOOD = 3
+#: Evidence of the smooth map against calibrated scores from which on ranges are sought; by how much it exceeds that of
+#: its first cosines where they are sought beside these (and how much speaks against a score that stands apart); and by
+#: how much that of ranges, to a first approximation, may be below it.
+_CLEAR, _ROOM, _NEAR_EVIDENCE = 3.0, 1.0, 4.0
+#: How many more ranges as good as the last are hoped for, where the first cosines do not explain as much as all.
+_AS_GOOD = 3.0
 #: Rows below which ranges are not sought.
 _ROWS = 500
 #: Rows below which a map with ranges is less probable than others, in proportion: of few rows a wave is one, too.
@@ -81,24 +82,26 @@ def _log_prior(width: Any, m: int) -> Any:
 def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     """Ranges of problems side by side, of cells (R, m), where the evidence for a smooth map (R,) leaves room for them.
 
-    Nothing is sought in few rows, where the data do not speak against the scores, and where the first cosines explain
-    as much as all; and what is found must come near the evidence of the smooth map, by the quadratic approximation,
-    before a map is fitted with it. A problem in which many rows have a score that stands apart counts as one with
-    ranges: beside that score the rest may be calibrated.
+    Nothing is sought in few rows, nor where the data do not speak against the scores; where the first cosines explain
+    as much as all, one range must do so as well, and nothing is sought beside them. What is found must come near the evidence of the smooth map, by the
+    quadratic approximation, before a map is fitted with it. A problem in which many rows have a score that stands apart, and
+    is wrong, counts as one with ranges: beside that score the rest may be calibrated.
     """
     size = np.broadcast_to(cells.size, evidence.shape)
-    at = np.flatnonzero((size >= _ROWS) & (evidence > _ROOM))
-    if at.size:
-        stiff = _Search.of(cells.of(at), _BASE_SD)
-        at = at[stiff.evidence(np.zeros((*stiff.count.shape, 0))) + _ROOM < evidence[at]]
+    at = np.flatnonzero((size >= _ROWS) & (evidence > _CLEAR))
     cells, evidence, sure = cells.of(at), evidence[at], np.log(np.minimum(size[at] / _SURE, 1.0))
     columns, odds = np.zeros((*cells.count.shape, RANGES)), sure.copy()
     if not at.size:
         return LocalRanges(at, columns, odds)
-    calibrated = _Search.of(cells, None)
-    most = np.where(cells.has_heavy_score, calibrated.evidence(columns) + odds, -np.inf)
-    for search in (calibrated, _Search.of(cells, _BASE_SD)):
-        some, found, prior = search.ranges(evidence - _NEAR_EVIDENCE)
+    calibrated, stiff = _Search.of(cells, None), _Search.of(cells, _BASE_SD)
+    beside = calibrated.evidence(columns)
+    most = np.where(cells.has_heavy_score & (beside > _ROOM), beside + odds, -np.inf)
+    rough = np.flatnonzero(stiff.evidence(columns) + _ROOM < evidence)
+    more = np.zeros(at.size)
+    more[rough] = _AS_GOOD
+    for search, numbers in ((calibrated, np.arange(at.size)), (stiff, rough)):
+        some, found, prior = search.some(numbers).ranges(evidence[numbers] - _NEAR_EVIDENCE, more[numbers])
+        some = numbers[some]
         prior = prior + sure[some]
         total = search.some(some).evidence(found) + prior
         better = total > most[some]
@@ -140,10 +143,11 @@ class _Search:
         gaps = [np.log(q) - np.log1p(-q) - self.logit for q in shifted]
         return np.stack([np.ones(p.shape), *gaps], axis=1)
 
-    def ranges(self, needed: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    def ranges(self, needed: FloatArray, more: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Numbers of the problems (r,) with ranges, columns of these (r, m, RANGES), and their log prior odds (r,).
 
-        Problems are given up where some more ranges as good as the last would not bring the evidence ``needed`` (R,).
+        Problems are given up where so many ``more`` ranges as good as the last would not bring the evidence ``needed``,
+        (R,).
         """
         columns, odds = np.zeros((*self.count.shape, RANGES)), np.zeros((len(self.count), RANGES))
         active, reached = np.arange(len(self.count)), self.evidence(columns)
@@ -161,7 +165,7 @@ class _Search:
                 odds[active, place] = np.where(found, total - gain + LOG_ODDS, 0.0)
                 if place == new:
                     reached[active] += total
-                    hopeful = reached[active] + _AS_GOOD * total > needed[active]
+                    hopeful = reached[active] + more[active] * total > needed[active]
                     columns[active[~hopeful]] = 0.0
                     active = active[hopeful]
                 if not active.size:
