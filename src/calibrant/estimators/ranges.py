@@ -83,9 +83,10 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     """Ranges of problems side by side, of cells (R, m), where the evidence for a smooth map (R,) leaves room for them.
 
     Nothing is sought in few rows, nor where the data do not speak against the scores; where the first cosines explain
-    as much as all, one range must do so as well, and nothing is sought beside them. What is found must come near the evidence of the smooth map, by the
-    quadratic approximation, before a map is fitted with it. A problem in which many rows have a score that stands apart, and
-    is wrong, counts as one with ranges: beside that score the rest may be calibrated.
+    as much as all, one range must do so as well, and nothing is sought beside them. What is found must come near the
+    evidence of the smooth map, by the quadratic approximation, before a map is fitted with it. A problem in which many
+    rows have a score that stands apart, and is wrong, counts as one with ranges: beside that score the rest may be
+    calibrated.
     """
     size = np.broadcast_to(cells.size, evidence.shape)
     at = np.flatnonzero((size >= _ROWS) & (evidence > _CLEAR))
