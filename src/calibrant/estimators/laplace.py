@@ -2,9 +2,9 @@
 
 With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 
-    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - mean l) / sd l + Σ_a θ_a [s = a]
+    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - c mean l) / sd l + Σ_a θ_a [s = a]
 
-where a are the two end scores and others that stand apart (many rows have them, and few the scores beside),
+where c = min(1, 300 / n): few rows turn the map about the mean logit, many about 0, as a temperature does; and a are the two end scores and others that stand apart (many rows have them, and few the scores beside),
 
 with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
 it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal
@@ -44,6 +44,9 @@ _LEAST_EXPECTED = 1e-3
 _NOTHING = 1e-6
 #: Cosines that are computed; others are made of products.
 _COSINES = 9
+#: Rows up to which the slope turns the map about the mean logit; of more rows it is about so much less of it. A
+#: temperature turns about 0, which far from a score of ½ is an offset: that is rare, but many rows can tell.
+_TURNED_AT_MEAN = 300.0
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
 _LARGEST_STEP = 2.0
 
@@ -227,9 +230,10 @@ class RankCells:
     def others(self) -> FloatArray:
         """The basis functions other than the cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
-        centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
-        sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
-        slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
+        mean = (share * self.logit).sum(axis=-1, keepdims=True)
+        sd = np.sqrt((share * (self.logit - mean) ** 2).sum(axis=-1, keepdims=True))
+        turned = self.logit - mean * np.minimum(1.0, _TURNED_AT_MEAN / np.asarray(self.size)[..., None])
+        slope = np.divide(turned, sd, out=np.zeros_like(turned), where=sd > 1e-9)
         return np.concatenate([slope[..., None], self.apart[..., self.apart_used]], axis=-1)
 
     def spread(self, prior: Prior, component: Component) -> FloatArray:
