@@ -90,8 +90,10 @@ class EmpiricalBayes(PosteriorEstimator):
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
               + \theta_z z + \sum_a \theta_a [s = a],
 
-    with the rank u of the score, its logit l as ``z = (l - c mean l) / sd l``, ``c = min(1, 300 / n)``, and ``K = 2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2``
-    (rounded up). Scores a with a term of their own are the two ends of the domain, and at most two others that stand
+    with the rank u of the score, its logit l as ``z = (l - c mean l) / sd l``, where ``c = min(1, 300 / n)``, and ``K =
+    2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2`` (rounded up): the slope turns the map of few rows about the mean logit,
+    that of many about 0, as a temperature does. Scores a with a term of their own are the two ends of the domain, and
+    at most two others that stand
     apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
     models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
     distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace

@@ -4,7 +4,9 @@ With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 
     logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - c mean l) / sd l + Σ_a θ_a [s = a]
 
-where c = min(1, 300 / n): few rows turn the map about the mean logit, many about 0, as a temperature does; and a are the two end scores and others that stand apart (many rows have them, and few the scores beside),
+where a are the two end scores and others that stand apart (many rows have them, and few the scores beside), and c is 1
+for up to 300 rows, then 300 / n: of few rows the slope turns the map about the mean logit, of many about 0, as a
+temperature does,
 
 with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
 it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal
