@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.near_ends --store FILE [--repetitions 40] [--write FILE]
 
 Under the prior an offset of all log odds is rare, since models are fitted to base rates; but near 0 and 1 what
-elsewhere is a temperature is an offset, too. So the slope turns the map about the mean of the log odds, as if the base rate were
-known, less and less so as rows become many: by min(1, c / n) of the mean, with c = 300. Held against it are c = ∞, as
-the default was before, and c = 0, a temperature. c was chosen on other truths of these kinds and on the tracks.
+elsewhere is a temperature is an offset, too. So the slope turns the map about the mean of the log odds, as if the base
+rate were known, less and less so as rows become many: by min(1, c / n) of the mean, with c = 300. Held against it are c
+= ∞, as the default was before, and c = 0, a temperature. c was chosen on other truths of these kinds and on the tracks.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def main() -> None:
         "",
         f"Written by `python -m benchmarks.coverage.near_ends --repetitions {options.repetitions}`: RMSE over that of",
         "the best of six rivals, which is named (chosen in each row with the truth in hand), and the bias in units of",
-        "the truth (the mean, where it is 0): of the default, whose slope turns the map of 300 rows and fewer about the",
-        "mean of the log odds, and that of many about nearly 0; and where it always turns it about either.",
+        "the truth (the mean, where it is 0): of the default, whose slope turns the map of 300 rows and fewer about",
+        "the mean of the log odds, and that of many about nearly 0; and where it always turns it about either.",
         "",
         "| truth | rows | error | best rival | shipped | bias | about the mean | bias | about ½ | bias |",
         "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|",
