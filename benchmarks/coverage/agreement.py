@@ -95,8 +95,8 @@ def main() -> None:
         "",
         f"Written by `python -m benchmarks.coverage.agreement --repetitions {options.repetitions}`. Samples in which",
         "two numbers differ by more than 10 % of the width of the 95 % interval, in %; where in its interval the value",
-        "lies (5 %, median and 95 % of the samples, from 0, the lower end, to 1); and the RMSE of each number over that",
-        "of the value, in the geometric mean over truths (of means, where they are calibrated).",
+        "lies (5 %, median and 95 % of the samples, from 0, the lower end, to 1); and the RMSE of each number over",
+        "that of the value, in the geometric mean over truths (of means, where they are calibrated).",
         "",
         "| truths | rows | value and `.corrected` | value and median without the share | moved and `.corrected` "
         "| place of the value | " + " | ".join(f"RMSE, {name}" for name in NUMBERS[1:]) + " |",
