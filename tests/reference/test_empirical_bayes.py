@@ -90,6 +90,28 @@ def test_parts_of_the_curvature():
     assert laplace._variance(cells, posterior) == pytest.approx(wanted, rel=1e-10)
 
 
+@pytest.mark.parametrize("n", [150, 300, 1200])
+def test_the_slope_turns_the_map_of_few_rows_about_the_mean_logit_and_of_many_about_zero(n):
+    rng = np.random.default_rng(n)
+    cells = cells_of(expit(3 + rng.standard_normal(n)), np.arange(n) % 20 > 0)
+    mean = np.average(cells.logit, weights=cells.count)
+    sd = np.sqrt(np.average((cells.logit - mean) ** 2, weights=cells.count))
+    assert cells.others[:, 0] == pytest.approx((cells.logit - mean * min(1, 300 / n)) / sd, abs=1e-10)
+
+
+def test_a_temperature_of_scores_near_one_is_found():
+    """Of 1,000 rows: a slope about the mean logit made an offset of it, which the prior takes for rare (half as large)."""
+    values, right = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        s = expit(7 + 1.5 * rng.standard_normal(1000))
+        q = expit(0.72 * np.log(s / (1 - s)))
+        y = (rng.random(1000) < q).astype(int)
+        values.append(cal.calibration_error(y, s, labels=[0, 1], pos_label=1))
+        right.append(np.mean(s - q))
+    assert np.mean(values) > 0.65 * np.mean(right)
+
+
 def test_root_is_a_root_of_the_covariance():
     cells = cells_of(*drawn(200))
     component, posterior = TYPICAL.components[2], laplace.fit(cells, TYPICAL)[2]

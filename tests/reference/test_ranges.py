@@ -83,6 +83,12 @@ def test_a_smooth_map_alone_reads_a_dip_too_high(monkeypatch):
     assert cal.calibration_error(y, s) > 1.6 * truth
 
 
+def test_a_step_that_cosines_follow_as_well():
+    """A gap on half of the scores: three cosines explain as much as a step, and find gaps where there are none."""
+    found = [sample((0.55, 1.0, -0.06), seed=seed, scores=lambda rng, n: rng.beta(2.5, 2.5, n)) for seed in range(4)]
+    assert np.mean([cal.calibration_error(y, s) / truth for y, s, truth in found]) < 1.25
+
+
 @pytest.mark.parametrize("map_of", [lambda s: s, lambda s: s**1.4, lambda s: expit(0.5 * np.log(s / (1 - s)))])
 @pytest.mark.parametrize("seed", range(3))
 def test_smooth_maps_have_none(map_of, seed):
