@@ -100,7 +100,7 @@ def test_the_slope_turns_the_map_of_few_rows_about_the_mean_logit_and_of_many_ab
 
 
 def test_a_temperature_of_scores_near_one_is_found():
-    """A slope about the mean logit makes an offset of it, which is rare under the prior: 1,000 rows were read as half."""
+    """A slope about the mean logit makes an offset of it, which is rare under the prior: half of it was read."""
     values, right = [], []
     for seed in range(10):
         rng = np.random.default_rng(seed)
