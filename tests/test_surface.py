@@ -19,7 +19,7 @@ TOP = {
     "judge": "calibration_test decompose compare_models subgroup_calibration calibration_measures decision_curve "
     "expected_cost optimal_threshold",
     "repair": "CalibratedModel AutoCalibrator TemperatureScaling compare_calibrators save_calibrator load_calibrator "
-    "shift_prior",
+    "estimate_prior resampled_prior shift_prior",
     "scale": "Accumulator from_frame as_predictions Predictions",
     "time": "CalibrationMonitor",
     "pictures": "ReliabilityDisplay",
@@ -29,7 +29,8 @@ TOP = {
 #: Names of the top that a module has too, where the whole of its kind is.
 REPEATED = {
     "calibrators": "AutoCalibrator CalibratedModel TemperatureScaling load_calibrator save_calibrator",
-    "decisions": "calibration_measures decision_curve expected_cost optimal_threshold shift_prior",
+    "decisions": "calibration_measures decision_curve estimate_prior expected_cost optimal_threshold resampled_prior "
+    "shift_prior",
     "estimators": "Binned EmpiricalBayes",
     "plot": "ReliabilityDisplay",
     "scores": "brier_score decompose log_loss",
@@ -146,7 +147,7 @@ def test_a_calibrator_shows_its_parameters_and_what_scikit_learn_demands(kind):
     shown = {name for name in dir(made(kind)) if not name.startswith("_")}
     more = shown - set(inspect.signature(kind).parameters) - set(SCIKIT_LEARN)
     routed = {"set_predict_request", "set_predict_proba_request"} if "by" in shown else set()  # `by` can be routed
-    assert more - routed <= {"predict_interval", "calibrator_"}
+    assert more - routed <= {"predict_interval", "calibrator_", "with_prior", "adapt"}
 
 
 def test_a_class_has_a_name_of_its_own():

@@ -1,6 +1,7 @@
 """What a report's verdict rests on: one decision, regions of rows enough, what matters, and what repair would gain."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -221,3 +222,36 @@ def test_changed_decisions_near_the_ends_are_covered(shape, threshold):
     value, covered = np.mean(found, axis=0)
     assert value == pytest.approx(truth, rel=0.25)
     assert covered > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 20)
+
+
+def outcomes_of_moved_base_rate(before, now, n, seed=1):  # of seed 0 a slope is significant, as of 5 % of seeds
+    """Scores that are right where the base rate is one, and outcomes where it is another."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < now
+    z = rng.normal(2.0 * y - 1, np.sqrt(2)) + np.log(before / (1 - before))
+    return y, 1 / (1 + np.exp(-z))
+
+
+@pytest.mark.parametrize(("before", "now", "way"), [(0.34, 0.027, "high"), (0.1, 0.4, "low")])
+def test_one_odds_ratio_is_said_as_a_moved_base_rate(before, now, way):
+    y, p = outcomes_of_moved_base_rate(before, now, 20_000)
+    found = cal.report(y, p)
+    said = re.search(
+        rf"too {way} everywhere by one odds ratio, as if the base rate had moved from (\S+) % to (\S+) %: "
+        r"shift_prior",
+        found.verdict,
+    )
+    old, new = (float(v) / 100 for v in said.groups())
+    assert old == pytest.approx(before, rel=0.1)
+    assert new == pytest.approx(found.base_rates[True], rel=0.03)
+    assert "one odds ratio" in found.to_html()
+    assert cal.report(y, cal.shift_prior(p, old, new)).evidence.status != "miscalibrated"
+
+
+@pytest.mark.parametrize("n", [300, 20_000])
+@pytest.mark.parametrize("truth", [lambda p: p, lambda p: p**1.5, lambda p: p**2 / (p**2 + (1 - p) ** 2)])
+def test_other_errors_are_not_said_to_be_one_odds_ratio(truth, n):
+    rng = np.random.default_rng(n)
+    p = rng.uniform(0.02, 0.98, n)
+    found = cal.report(rng.random(n) < truth(p), p)
+    assert "odds ratio" not in found.verdict

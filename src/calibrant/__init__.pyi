@@ -25,8 +25,10 @@ from .data.predictions import Predictions as Predictions
 from .data.validation import as_predictions as as_predictions
 from .decisions import calibration_measures as calibration_measures
 from .decisions import decision_curve as decision_curve
+from .decisions import estimate_prior as estimate_prior
 from .decisions import expected_cost as expected_cost
 from .decisions import optimal_threshold as optimal_threshold
+from .decisions import resampled_prior as resampled_prior
 from .decisions import shift_prior as shift_prior
 from .estimators import Binned as Binned
 from .estimators import EmpiricalBayes as EmpiricalBayes

@@ -8,6 +8,7 @@ __all__ = [
     "ConvergenceWarning",
     "DependenceWarning",
     "LabelWarning",
+    "PriorShiftWarning",
     "ScoreWarning",
     "UndefinedErrorWarning",
 ]
@@ -134,4 +135,20 @@ class ConvergenceWarning(CalibrantWarning):
     ...     fitted = PlattScaling(smoothing=False, shrinkage=0).fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
     >>> found[0].category.__name__
     'ConvergenceWarning'
+    """
+
+
+class PriorShiftWarning(CalibrantWarning):
+    """More than base rates has changed between two samples; an estimate of the new base rates may be far off.
+
+    See Also
+    --------
+    calibrant.estimate_prior : Emits it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import PriorShiftWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", PriorShiftWarning)  # it is not shown in this block
     """

@@ -10,6 +10,7 @@ from .decisions.clinical import CalibrationMeasures, DecisionCurve
 from .decisions.cost import ExpectedCost, MeanCost
 from .decisions.decision_error import DecisionCalibrationError
 from .decisions.optimism import OptimismCorrected
+from .decisions.priors import PriorEstimate
 from .decisions.selective import RiskCoverage
 from .frames.subgroup_sums import SubgroupSums
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
@@ -50,6 +51,7 @@ __all__ = [
     "ModelRanks",
     "MurphyCurve",
     "OptimismCorrected",
+    "PriorEstimate",
     "ReliabilityCurve",
     "RepairGain",
     "Report",

@@ -122,7 +122,11 @@ def test_a_frozen_model():
     X, y = load_iris(return_X_y=True)
     frozen = FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y))
     fitted = c.CalibratedModel(frozen, c.TemperatureScaling()).fit(X, y)
-    np.testing.assert_allclose(run(fitted, X)[1], fitted.predict_proba(X), atol=1e-6)
+    rare = fitted.with_prior([0.9, 0.05, 0.05])
+    for one in (fitted, rare):
+        np.testing.assert_allclose(run(one, X)[1], one.predict_proba(X), atol=1e-6)
+    scores = frozen.predict_proba(X)
+    np.testing.assert_allclose(run(rare.calibrator_, scores)[1], rare.predict_proba(X), atol=1e-6)
 
 
 def test_subgroups_within_a_model_are_refused():

@@ -52,7 +52,7 @@ def test_the_same_probabilities_again(row, names, tmp_path):
 def test_state_names_every_fitted_attribute(row):
     one, _ = fitted(row)
     found = {name for name in vars(one) if name.endswith("_")}
-    assert found == set(one._state) | {"classes_", "n_features_in_", "order_"}
+    assert found == set(one._state) | {"classes_", "n_features_in_", "order_", "prior_"}
 
 
 def test_numbers_that_json_lacks(tmp_path):

@@ -103,6 +103,8 @@ def everything():
         "report on groups of a frame": of_frame.subgroups(),
         "monitor": monitor,
         "predictions": cal.as_predictions(y, p),
+        "base rate": cal.estimate_prior(p, reference=(y, p), n_resamples=20),
+        "base rates": cal.estimate_prior(q, reference=(k, q), n_resamples=20),
     }
 
 

@@ -108,6 +108,8 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     ----------
     classes_ : ndarray of shape (K,)
         The labels, in column order.
+    prior_ : ndarray of shape (K,)
+        Share of each class among the rows of ``fit``, weighted.
     n_features_in_ : int
         Number of columns of the scores.
     feature_names_in_ : ndarray, of frames with names
@@ -181,6 +183,8 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
 
     def _fit_checked(self, sample: CalibrationSample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
+        mass = np.bincount(sample.codes, sample.weights, minlength=sample.n_classes)
+        self.prior_: FloatArray = mass / mass.sum()
         self._check(sample)
         self._fit(sample, **more)
         return self
@@ -295,7 +299,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
             name: value
             for name, value in vars(self).items()
             if name.endswith("_")
-            and not name.startswith(("_", "classes_", "covariance_", "n_features_in_"))
+            and not name.startswith(("_", "classes_", "covariance_", "n_features_in_", "prior_"))
             and np.size(value) <= 12
         }
         numbers = {k: _shown(np.asarray(v, float)) for k, v in found.items() if _is_numeric(v)}
@@ -482,6 +486,8 @@ def _check_common(fitted: dict[str, Any], sizes: Sizes) -> None:
         Numbers(("K",), 0, k - 1).check("order_", order, sizes)
         if order.dtype.kind != "i" or sorted(order.tolist()) != list(range(k)):
             raise ValueError(f"order_ must contain each of 0 … {k - 1} once")
+    if "prior_" in fitted:
+        Numbers(("K",), 0, 1, total=1).check("prior_", fitted["prior_"], sizes)
     names = fitted.get("feature_names_in_")
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (columns,)):
         raise ValueError(f"feature_names_in_ must be {columns} name(s)")

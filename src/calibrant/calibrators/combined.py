@@ -91,6 +91,8 @@ class Mixture(Calibrator):
         first = fitted[0]
         out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
         out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
+        if hasattr(first, "prior_"):
+            out.prior_ = first.prior_
         out.calibrators_, out.weights_ = list(fitted), out._shares()
         return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
@@ -27,9 +28,10 @@ from sklearn.utils.validation import (
 from ..data.checks import check_bool, check_choice, check_type
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import Calibrator, average, calibrator_of, check_parameters, parameter
+from .base import EPS, Calibrator, average, calibrator_of, check_parameters, parameter
 from .combined import Mixture
 from .inputs import CalibrationSample, read_sample, read_scores
+from .label_shift import check_base_rates, likeliest_prior, shifted, under_prior
 from .multiclass import OneVsRest, for_classes
 from .select import AutoCalibrator
 
@@ -112,6 +114,10 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
         fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
         :func:`save_calibrator` saves of the whole.
+    prior_ : ndarray of shape (K,)
+        Share of each class among the rows of ``fit``, weighted.
+    new_prior_ : ndarray of shape (K,), or None
+        Base rates of the probabilities, by :meth:`with_prior` or :meth:`adapt`.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the classifier's features, where it has them.
 
@@ -179,6 +185,9 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         given = _Given(X, y, weights, *self._routed(weights, fit_params))
         with working("CalibratedModel.fit"):
             self.pairs_ = self._prefit(given, seen) if self._is_prefit() else self._cross_fit(given, seen)
+        mass = np.bincount(np.searchsorted(self.classes_, y), weights, minlength=len(self.classes_))
+        self.prior_: FloatArray = mass / mass.sum()
+        self.new_prior_: FloatArray | None = None
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.pairs_[0][0], name):
                 setattr(self, name, getattr(self.pairs_[0][0], name))
@@ -323,7 +332,51 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         """Calibrator of one classifier's scores; see the attributes of the class."""
         check_is_fitted(self)
         fitted = [one for _, one in self.pairs_]
-        return fitted[0] if len(fitted) == 1 else Mixture._from_fitted(fitted)
+        whole = fitted[0] if len(fitted) == 1 else Mixture._from_fitted(fitted)
+        return whole if self.new_prior_ is None else under_prior(whole, self.prior_, self.new_prior_)
+
+    def with_prior(self, prior: Any) -> Self:
+        """A copy of the fitted model whose probabilities are those under other base rates; see :func:`shift_prior`.
+
+        Parameters
+        ----------
+        prior : float, or array-like of shape (K,)
+            Base rates where the copy will be used, in the order of ``classes_``; a number is that of the second of two
+            classes. They replace those of ``fit`` (``prior_``), or of an earlier call, and are kept as ``new_prior_``.
+
+        Returns
+        -------
+        CalibratedModel
+            It shares classifiers and calibrators with this one, which stays as it is.
+        """
+        check_is_fitted(self)
+        out = copy(self)
+        out.new_prior_ = check_base_rates("prior", prior, len(self.classes_))
+        if lacking := self.classes_[self.prior_ == 0].tolist():
+            raise ValueError(f"no rows of class {lacking[0]!r} were in fit: its probabilities cannot be shifted")
+        return out
+
+    def adapt(self, X: Any) -> Self:
+        """A copy of the fitted model under the base rates of rows without labels; see :func:`estimate_prior`.
+
+        Assumes that only base rates have changed, and that this model is calibrated under those of ``fit``;
+        :func:`calibrant.estimate_prior` tests that, and gives an interval. Half a row per class is added, so that no
+        class has a base rate of 0. The copy's probabilities of a row do not depend on other rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            Features of rows from where the copy will be used.
+
+        Returns
+        -------
+        CalibratedModel
+            It shares classifiers and calibrators with this one; ``new_prior_`` has the base rates.
+        """
+        check_is_fitted(self)
+        p = self._under_old_prior(X)
+        found = likeliest_prior(np.maximum(p, EPS), np.maximum(self.prior_, EPS), np.ones(len(p)))
+        return self.with_prior((len(p) * found + 0.5) / (len(p) + 0.5 * len(found)))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K).
@@ -334,6 +387,11 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
             Features, as the classifier takes them.
         """
         check_is_fitted(self)
+        p = self._under_old_prior(X)
+        return p if self.new_prior_ is None else shifted(p, self.prior_, self.new_prior_)
+
+    def _under_old_prior(self, X: Any) -> FloatArray:
+        """Calibrated probabilities under the base rates of ``fit``."""
         members = [
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_

@@ -20,6 +20,7 @@ from .by_subgroup import SubgroupCalibrator
 from .combined import Composed, LabelSmoothing, Mixture
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, UnitMap
+from .label_shift import prior_shift
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
@@ -151,7 +152,11 @@ def _of_model(model: CalibratedModel, graph: Graph) -> Tensor:
         if calibrator.n_features_in_ == 1:
             values = values.columns(-1)
         members.append((calibrator, _read(calibrator, values)))
-    return _average(members, np.full(len(members), 1 / len(members)))
+    p = _average(members, np.full(len(members), 1 / len(members)))
+    if model.new_prior_ is None:
+        return p
+    shift = prior_shift(model.classes_, model.prior_, model.new_prior_)
+    return _probabilities(shift, GraphScores(p, "probability", len(model.classes_)))
 
 
 def _average(members: Sequence[tuple[Any, GraphScores]], weights: FloatArray) -> Tensor:

@@ -123,7 +123,7 @@ def from_dict(data: Any) -> Calibrator:
     out: Calibrator = _CODER.call(kind, parameters, f"the saved {kind.__name__}")
     fitted = {name: None for name, field in kind._state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind._state) | {"classes_", "n_features_in_", "order_"}
-    extra = set(fitted) - wanted - {"feature_names_in_"}
+    extra = set(fitted) - wanted - {"feature_names_in_", "prior_"}
     if extra or wanted - set(fitted):
         named = sorted(extra or wanted - set(fitted))[0]
         raise ValueError(

@@ -179,6 +179,13 @@ def apply_command(
     out: Annotated[
         Path, typer.Option(help="Write the rows with calibrated probabilities to this file; - is standard output.")
     ],
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Base rates of the rows, where they differ from those of the rows that the calibrator was fitted to: "
+            "a number, of the positive class, or a,b,c in the order of the columns."
+        ),
+    ] = None,
     suffix: Annotated[str, typer.Option(help="Add columns with this suffix instead of replacing the scores.")] = "",
     out_format: Annotated[
         str | None,
@@ -191,11 +198,33 @@ def apply_command(
 
     output = Output("--out", out, {"the file that is read": source.file, "the calibrator": model}, force=force)
     calibrator = load_calibrator(model)
+    if prior is not None:
+        calibrator = _under_prior(calibrator, prior)
     with source.table(as_text=True) as table:
         columns = _fitted_columns(calibrator, source, table)
         rows = _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
     where = "standard output" if output.standard else printable(str(out))
     typer.echo(f"wrote {where}: {rows:,} rows", err=True)
+
+
+def _under_prior(calibrator: Calibrator, prior: str) -> Calibrator:
+    """The calibrator under base rates that are written as numbers with commas between them."""
+    from ..calibrators.label_shift import check_base_rates, under_prior
+
+    try:
+        given = [float(rate) for rate in prior.split(",")]
+    except ValueError:
+        raise ValueError(f"--prior must be a number, or numbers with commas between them; got {prior!r}") from None
+    if len(given) == len(calibrator.classes_) and calibrator.order_ is not None:
+        given = [given[i] for i in calibrator.order_]
+    new = check_base_rates("--prior", given[0] if len(given) == 1 else given, len(calibrator.classes_))
+    old = getattr(calibrator, "prior_", None)
+    if old is None or not old.all():
+        raise ValueError(
+            "--prior needs a calibrator whose file has the base rates of the rows that it was fitted to, none of them "
+            "0: fit it again by calibrant fix"
+        )
+    return under_prior(calibrator, old, new)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Decisions based on probabilities: clinical measures, decision curves, costs, thresholds, risk–coverage, optimism."""
+"""Decisions: clinical measures, decision curves, costs, thresholds, base rates, risk–coverage, optimism."""
 
 import lazy_loader
 

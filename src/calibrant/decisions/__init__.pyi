@@ -5,7 +5,9 @@ from .clinical import decision_curve as decision_curve
 from .cost import expected_cost as expected_cost
 from .decision_error import decision_calibration_error as decision_calibration_error
 from .optimism import optimism_corrected as optimism_corrected
+from .priors import estimate_prior as estimate_prior
+from .priors import resampled_prior as resampled_prior
+from .priors import shift_prior as shift_prior
 from .selective import risk_coverage as risk_coverage
 from .thresholds import decide as decide
 from .thresholds import optimal_threshold as optimal_threshold
-from .thresholds import shift_prior as shift_prior

@@ -1,4 +1,4 @@
-"""Decisions of least expected cost, and other base rates (survey, §2.1)."""
+"""Decisions of least expected cost (survey, §2.1)."""
 
 from __future__ import annotations
 
@@ -77,59 +77,10 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     t = float(cost_fp / (cost_fp + cost_fn))
     if prior_shift is None:
         return t
-    old, new = (_base_rate(v) for v in prior_shift)
+    old, new = (check_number("base rates", value, above=0, below=1) for value in prior_shift)
     # Odds of the threshold, as they were under the old base rate.
     up, down = t * old / new, (1 - t) * (1 - old) / (1 - new)
     return float(up / (up + down))
-
-
-def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
-    r"""Adjust probabilities to different base rates, with unchanged class-conditional distributions.
-
-    .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
-
-    Parameters
-    ----------
-    y_prob : array-like of shape (n,) or (n, K)
-        Calibrated probabilities: of the positive class, or of K classes.
-    old, new : float, or array-like of shape (K,)
-        Base rates where ``y_prob`` is calibrated, and where it will be used: of the positive class, or of K classes.
-
-    Returns
-    -------
-    ndarray of the shape of ``y_prob``
-        The probabilities under the new base rates.
-
-    See Also
-    --------
-    calibrant.optimal_threshold : The threshold instead of the probabilities, adjusted (``prior_shift``).
-    calibrant.CalibratedModel : Recalibration on labelled data, where more than base rates changed.
-
-    Notes
-    -----
-    Cost O(n K).
-
-    References
-    ----------
-    Saerens, Latinne & Decaestecker (2002), *Adjusting the outputs of a classifier to new a priori probabilities*.
-
-    Examples
-    --------
-    >>> from calibrant.decisions import shift_prior
-    >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
-    [0.1, 0.5]
-    """
-    p = _probabilities(y_prob)
-    if p.ndim == 1:
-        before, after = _base_rate(old), _base_rate(new)
-        up, down = p * after / before, (1 - p) * (1 - after) / (1 - before)
-        return np.asarray(up / (up + down))
-    rates = [np.asarray(v, dtype=np.float64) for v in (old, new)]
-    for name, rate in zip(("old", "new"), rates, strict=True):
-        if rate.shape != (p.shape[1],) or (rate <= 0).any() or abs(rate.sum() - 1) > 1e-6:
-            raise ValueError(f"{name} must be {p.shape[1]} base rates above 0 that sum to 1; got {rate.tolist()!r}")
-    shifted = p * (rates[1] / rates[0])
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def decide(y_prob: Any, costs: Any) -> AnyArray:
@@ -160,19 +111,16 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
     >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
     [2, 2, 1]
     """
-    p = _probabilities(y_prob)
+    p = check_probabilities(y_prob)
     p = p if p.ndim == 2 else np.column_stack([1 - p, p])
     return np.asarray((p @ check_costs(costs, p.shape[1], 1)).argmin(axis=1))
 
 
-def _probabilities(y_prob: Any) -> FloatArray:
+def check_probabilities(y_prob: Any) -> FloatArray:
+    """Judge probabilities, (n,) or (n, K)."""
     p = np.asarray(y_prob, dtype=np.float64)
     if p.ndim not in (1, 2) or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
         raise ValueError("y_prob must be probabilities, (n,) or (n, K), in [0, 1]")
     if p.ndim == 2 and (np.abs(p.sum(axis=1) - 1) > 1e-4).any():
         raise ValueError("rows of y_prob must sum to 1")
     return p
-
-
-def _base_rate(value: Any) -> float:
-    return check_number("base rates", value, above=0, below=1)

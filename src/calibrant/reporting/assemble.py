@@ -42,6 +42,7 @@ from .evidence import (
     tells,
     usual_tolerance,
 )
+from .odds_ratio import MovedBaseRate
 from .report import Report
 from .report_curves import curves_of
 from .verdict import Found, sentences
@@ -139,12 +140,16 @@ def _report_of(
         for k, row in enumerate(table, start=1)
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, without the design effect of groups
-    found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged))
+    base_rates = {c: float(v / weight) for c, v in zip(sums.classes, totals.class_weight, strict=True)}
+    # Of one class, and of independent rows.
+    asked = only is not None and only.label in base_rates and (rows is None or rows.groups is None)
+    moved = MovedBaseRate.of(only.grid, base_rates[only.label], weight * unit) if only is not None and asked else None
+    found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged), moved)
     said = partial(sentences, only, headline, found, class_sentence(table, unit))
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
-        base_rates={c: float(v / weight) for c, v in zip(sums.classes, totals.class_weight, strict=True)},
+        base_rates=base_rates,
         accuracy=totals.correct / weight,
         brier=totals.brier / weight * (0.5 if len(sums.classes) == 2 and sums.positive is None else 1.0),
         log_loss=totals.log_loss / weight,

@@ -15,6 +15,7 @@ from ..measure.sums_by_class import ProblemSums
 from ..sums import BinMoments, GridMoments
 from .class_table import ClassRow
 from .evidence import Evidence, RepairGain
+from .odds_ratio import MovedBaseRate
 from .regions import Region, regions, stands_out
 
 #: How a summary begins where there is evidence, by whether the error matters.
@@ -28,6 +29,7 @@ class Found:
     """Findings that a verdict puts into words: ``given`` if a tolerance was, ``rejects`` if the test of all rows does.
 
     ``classes`` are those that were tested beside it, the worst first. The gain is computed when it is first read.
+    ``moved``: base rates whose change explains all that is wrong.
     """
 
     evidence: Evidence
@@ -36,6 +38,7 @@ class Found:
     given: bool
     rejects: bool
     classes: tuple[ClassRow, ...] = ()
+    moved: MovedBaseRate | None = None
 
     @property
     def gain(self) -> RepairGain:
@@ -141,7 +144,19 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
         off += f", which is enough to matter ({enough})"
     else:
         off += f". There are too few rows to tell whether that is enough to matter ({enough})"
-    return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found)]
+    return [f"Evidence of miscalibration ({p}): {where}.", *_moved(found), f"{off}.", _repair(found)]
+
+
+def _moved(found: Found) -> list[str]:
+    """One odds ratio that explains it all."""
+    if found.moved is None or not found.rejects:
+        return []
+    before, now = map(_rate, found.moved)
+    way = "low" if found.moved.now > found.moved.before else "high"
+    return [
+        f"Scores are too {way} everywhere by one odds ratio, as if the base rate had moved from {before} to {now}: "
+        "shift_prior."
+    ]
 
 
 def _small(found: Found) -> str:
@@ -273,6 +288,12 @@ def gain_digits(value: float) -> str:
     if 0 < value < 1e-6:
         return "<0.000001"
     return f"{value:.3f}" if value >= 0.1 else np.format_float_positional(float(f"{value:.2g}"), trim="-")
+
+
+def _rate(value: float) -> str:
+    """A base rate in per cent, with two digits of it or of the other class."""
+    decimals = next((d for d, least in enumerate((0.1, 0.01, 0.001, 0.0001)) if least <= value <= 1 - least), 4)
+    return f"{100 * value:.{decimals}f} %"
 
 
 def _percent(value: float, gap: float) -> str:
