@@ -30,6 +30,7 @@ from calibrant.calibrators.select import as_sample, candidates_for
 from .. import arguments
 from ..store import found_of, share
 from .halves import HALVES, REPORTING
+from .rare import RARE, rare
 from .reading import Experiment, experiments
 from .repair import FEWEST, SIZES
 from .repair_page import LEAST
@@ -44,7 +45,7 @@ Z = 1.96
 @cache
 def every(half: str, where: Path) -> dict[str, Experiment]:
     """Experiments by name."""
-    return {one.name: one for one in experiments(half, cache=where)}
+    return {one.name: one for one in (rare(where) if half == RARE else experiments(half, cache=where))}
 
 
 def found(where: Path, half: str, name: str, n: int, split: int) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def page(read: dict[tuple[Any, ...], dict[str, Any]], half: str) -> Iterator[str
 def main() -> None:
     parser = arguments.parser(__doc__, only="data set × model (DATA.MODEL)", write=True, store=True)
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
-    parser.add_argument("--half", choices=HALVES, default=REPORTING, help="default %(default)s")
+    parser.add_argument("--half", choices=(*HALVES, RARE), default=REPORTING, help="default %(default)s")
     parser.add_argument("--splits", type=int, default=5, help="samples an experiment and size (default %(default)s)")
     parser.add_argument("--part", default="0/1", help="a share of the experiments, for several processes (default all)")
     options = parser.parse_args()

@@ -111,7 +111,7 @@ def before_and_after(images: Path) -> str:
     """Naive Bayes on digits: half of the held-out rows choose and fit a calibrator, the other half judge it."""
     data = load_digits_predictions()
     half = np.arange(len(data.y_true)) % 2 == 0
-    found = select_calibrator(data.y_prob[half], data.y_true[half])
+    found = select_calibrator(data.y_prob[half], data.y_true[half], rule="one-standard-error")
     y, p = data.y_true[~half], data.y_prob[~half]
     before = cal.ReliabilityDisplay.from_predictions(y, p, name="before", random_state=0)
     after = cal.ReliabilityDisplay.from_predictions(
