@@ -1,11 +1,12 @@
 """What `calibrant fix` and `compare` do and say: harm, coverage of gains, stability of the choice. Writes `gains.md`.
 
-    python -m benchmarks.arena.gains --store FILE [--cache FOLDER] [--half reporting] [--splits 10] [--write FILE]
+    python -m benchmarks.arena.gains --store FILE [--cache FOLDER] [--half reporting] [--splits 5] [--write FILE]
 
 A sample is 100 to 5,000 rows of a data set × a model. What the choice gains is read on up to 10,000 rows of the same
 model that played no part in it. Of one sample each of at least 1,000 rows, the choice is made again on ten resamples:
 80 % of the rows, and as many rows drawn with replacement, whose copies folds keep together. Every sample is a line of
-the store: a run that was stopped goes on. The choosing half is for development; the reporting half is read once.
+the store: a run that was stopped goes on. The choosing half is for development; the reporting half is read once, and so
+is `--half rare`, of sources that neither has (`gains_rare.md`).
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def harm(read: dict[tuple[Any, ...], dict[str, Any]], *, safe: bool) -> Iterator
 
 def page(read: dict[tuple[Any, ...], dict[str, Any]], half: str) -> Iterator[str]:
     """The page, as lines."""
-    intro = Path(__file__).with_name("gains_intro.md").read_text(encoding="utf-8")
+    name = "gains_rare_intro.md" if half == RARE else "gains_intro.md"
+    intro = Path(__file__).with_name(name).read_text(encoding="utf-8")
     changing = {key: one for key, one in read.items() if one["changes"]}
     of = {"experiments": len({key[:2] for key in read}), "kin": len({one["kin"] for one in read.values()})}
     yield intro.format(half=half, samples=f"{len(read):,}", changing=f"{len(changing):,}", sure=100 * SURE, **of)
@@ -135,10 +137,12 @@ def page(read: dict[tuple[Any, ...], dict[str, Any]], half: str) -> Iterator[str
             hits = ([covered(one) for one in some], [old(one) for one in some], [one[2] <= 0 <= one[3] for one in some])
             yield f"| {n or 'all'} | {len(some):,} | {' | '.join(map(share, hits))} |"
         yield ""
+    twice = [one for one in read.values() if "again" in one]
+    if not twice:
+        return
     yield "## Stability\n"
     yield "| resamples | samples | the same family leads in 8 of 10, % | the text says open, % | either, % | both, % |"
     yield "|---|---:|---:|---:|---:|---:|"
-    twice = [one for one in read.values() if "again" in one]
     unsure = [one["leads"][1] < SURE for one in twice]
     for name, words in (("part", "80 % of the rows"), ("drawn", "with replacement, copies in one fold")):
         leads = [one["again"][name] >= 8 for one in twice]
