@@ -458,7 +458,7 @@ class AutoCalibrator(Calibrator):
         """An interval for the true probability of each row, (n, 2); of two classes, fitted without groups.
 
         It averages the candidates' own intervals and adds how much the candidates differ; candidates without an
-        interval count with that of :class:`SplineCalibrator`. It covers smooth increasing truths at its level or more,
+        interval count with that of :class:`SplineCalibrator`. It covers smooth truths at about its level, quick waves
         and jumps less often (``benchmarks/coverage/map_intervals.md``). Pointwise, not simultaneous. Not available for
         calibrators saved by earlier versions.
 

@@ -155,7 +155,9 @@ def estimate(
     ``EmpiricalBayes``, the default, has a posterior: the interval contains ``level`` of it, corrected for
     the part of the outcomes that its maps miss (norm ≤ 32). It starts at exactly 0 when the data are compatible with
     calibration; ``.calibrated`` is the posterior probability of calibration (see :mod:`calibrant.measure.posterior`).
-    Cost: ``5 n_resamples`` draws on rank cells.
+    Maps that change their sign dozens of times, such as those of support vector machines of several classes, are
+    covered by ``assume="variation:1"`` only (benchmarks/coverage/rough_maps.md). Cost: ``5 n_resamples`` draws on rank
+    cells.
 
     For all other estimators the interval inverts a test along the path from perfect calibration to the estimated gaps,
     so it accounts for the estimator's noise and bias: it starts at exactly 0 when the data are compatible with

@@ -39,8 +39,7 @@ class CalibrationMapDisplay(Display):
     maps : dict of str to ndarray of shape (m,)
         The maps, by the names of the calibrators.
     intervals : dict of str to ndarray of shape (m, 2)
-        Intervals of calibrators that show one: :class:`calibrant.calibrators.VennAbers` and
-        ``GaussianProcessCalibrator``.
+        Intervals of calibrators that show one: :class:`calibrant.calibrators.VennAbers`.
     truth : ndarray of shape (m,) or None
         The true map, where it is known.
     diagram : ReliabilityDisplay or None
