@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from ..data.printing import fitted, printable, printable_lines
+from ..data.printing import printable, printable_lines
 from ..data.progress import progress_bar
 from .output import Output, Outputs, PrintOptions, check_option, for_command
+from .saved_comparison import AVERAGE, SavedComparison, read_comparison
 from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 #: Most numbers in a fit by default: beyond, more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
-#: As in ``reporting/comparison.py``, which this command need not load.
-_FORMAT, _VERSION = "calibrant-comparison", 1
-#: As in ``calibrators/crossval.py``: the choice of several.
-AVERAGE = "average"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,84 +222,6 @@ def _under_prior(calibrator: Calibrator, prior: str) -> Calibrator:
             "0: fit it again by calibrant fix"
         )
     return under_prior(calibrator, old, new)
-
-
-@dataclass(frozen=True)
-class SavedComparison:
-    """The choice and its weights, the name that is safe to save, the comparison as JSON, and its text."""
-
-    chosen: str
-    weights: dict[str, float]
-    safe: str
-    found: dict[str, Any]
-    text: str
-
-    @classmethod
-    def of(cls, found: dict[str, Any], text: str) -> SavedComparison:
-        """From a comparison as JSON: within noise scores stay as they are."""
-        chosen = found["chosen"]
-        return cls(chosen, found["weights"], "identity" if found["within_noise"] else chosen, found, text)
-
-    def calibrator(self, name: str, n_classes: int) -> Calibrator:
-        """The choice, an average with its weights, or a calibrator of any other name."""
-        from ..calibrators import named_calibrator
-        from ..calibrators.choosing import mixture_of
-
-        weights = self.weights if name == self.chosen else {name: 1.0}
-        return mixture_of({each: named_calibrator(each, n_classes) for each in weights}, weights)
-
-    def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
-        """ValueError for classes or scores that differ from those compared; a message for rows that do."""
-        if kind != self.found["input"]:
-            raise ValueError(f"--from compared calibrators with --input {self.found['input']}; got --input {kind}")
-        if list(classes) != self.found["classes"]:
-            raise ValueError(
-                f"--from compared calibrators for the classes {_listed(self.found['classes'])}, but these rows have "
-                f"{_listed(list(classes))}"
-            )
-        if digest != self.found["digest"]:
-            typer.echo(
-                "calibrant: the calibrator is fitted to rows that differ from those compared in --from", err=True
-            )
-
-
-def read_comparison(path: Path) -> SavedComparison:
-    """A file written by `calibrant compare --save` or `--json`; ValueError for any other, with the reason."""
-    from ..calibrators.select import NAMED
-
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"--from {path}: not a JSON file ({error})") from error
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise ValueError(f"--from {path}: not written by calibrant compare --save or --json")
-    if found.get("version") != _VERSION:
-        raise ValueError(f"--from {path}: unknown format version {found.get('version')!r}; run calibrant compare again")
-    kinds: dict[str, type] = {
-        "chosen": str,
-        "verdict": str,
-        "title": str,
-        "digest": str,
-        "input": str,
-        "classes": list,
-        "weights": dict,
-    }
-    kinds |= {"within_noise": bool}
-    if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
-        raise ValueError(f"--from {path}: {', '.join(bad)} missing or of the wrong type")
-    weights = found["weights"]
-    wrong = [each for each in weights if each not in NAMED]
-    if wrong or found["chosen"] != (AVERAGE if len(weights) > 1 else next(iter(weights), None)):
-        raise ValueError(
-            f"--from {path}: the choice must be one of {', '.join(NAMED)}, or an average of them with weights; got "
-            f"{found['chosen']!r}"
-        )
-    return SavedComparison.of(found, fitted("\n".join([found["title"], "", found["verdict"]])))
-
-
-def _listed(classes: list[Any]) -> str:
-    shown = ", ".join(map(str, classes[:6]))
-    return f"{shown}, … ({len(classes)})" if len(classes) > 6 else shown
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows]:
