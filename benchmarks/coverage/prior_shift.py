@@ -18,6 +18,7 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def found(name: str, model: str, n: int, rate: float, shift: str, algorithm: str
                 columns[1], reference=reference, algorithm=algorithm, n_resamples=DRAWS, random_state=repetition
             )
         except ValueError as error:
-            return {"error": str(error)}
+            return {"refused": str(error)}
     ends = np.reshape(estimate.interval, (-1, 2))
     truth, value = (new[1:], np.atleast_1d(estimate.value)) if k == 2 else (new, np.asarray(estimate.value))
     return {
@@ -144,24 +145,28 @@ def page(every: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
         se = np.sqrt(max(means.var(), 0.5 / means.size * (1 - 0.5 / means.size)) / means.size)
         return f"{100 * means.mean():.1f} ± {100 * se:.1f}"
 
+    # A run that was stopped may lack the last algorithms of a sample.
+    every = {key: r for key, r in every.items() if (*key[:5], ALGORITHMS[-1], key[6]) in every or key[4] != SHIFTS[0]}
     yield "# Base rates of unlabelled rows: coverage, size and power"
     yield ""
     yield f"Written by `python -m benchmarks.coverage.prior_shift` from {len(every):,} samples, {DRAWS} draws each. The"
     yield "models were fitted to a quarter of each data set of KEEL; labelled rows are drawn at the data's base rates,"
     yield f"and as many new rows at others: of two classes ({', '.join(TWO)}) {RATES[0]} and {RATES[1]}, of more"
     yield f"({', '.join(MORE)}) drawn ones. Coverage of 95 % intervals, in %, with its standard error;"
-    yield "*trusted*: the samples of em that no warning concerns."
+    yield "*as advised*: by em, or by pacc where a warning doubts em. bbse answers only where every class is predicted:"
+    yield "its columns lack the samples that it refused."
     yield ""
-    yield "| classes | rows | model | em | em, trusted | pacc | bbse | RMSE em | pacc | bbse |"
+    yield "| classes | rows | model | em | as advised | pacc | bbse | RMSE em | pacc | bbse |"
     yield "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"
     for classes, names, sizes in (("two", TWO, ROWS), ("more", MORE, ROWS[1:])):
         for n in sizes:
             for models in (*((m,) for m in MODELS), MODELS):
                 about: dict[str, Any] = {"name": names, "model": models, "n": (n,), "shift": SHIFTS[:1]}
                 by = {a: of(algorithm=(a,), **about) for a in ALGORITHMS}
-                trusted = [r for r in by["em"] if not (r["not a mixture"] or r["not calibrated"])]
+                pairs = zip(by["em"], by["pacc"], strict=True)
+                advised = [pacc if em["not calibrated"] else em for em, pacc in pairs]
                 rmse = [f"{np.sqrt(np.mean([r['error'] for r in by[a]])):.4f}" if by[a] else "-" for a in by]
-                cells = (covered(by["em"]), covered(trusted), covered(by["pacc"]), covered(by["bbse"]), *rmse)
+                cells = (covered(by["em"]), covered(advised), covered(by["pacc"]), covered(by["bbse"]), *rmse)
                 order = (*cells[:4], cells[4], cells[6], cells[5])
                 yield f"| {classes} | {n:,} | {models[0] if len(models) == 1 else 'all'} | {' | '.join(order)} |"
     yield ""
@@ -179,6 +184,8 @@ def page(every: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
                 doubted = share([r["not calibrated"] for r in of(shift=SHIFTS[:1], **about)])
                 who = models[0] if len(models) == 1 else "all"
                 yield f"| {classes} | {n:,} | {who} | {' | '.join(rejected)} | {doubted} |"
+    yield ""
+    yield from Path(__file__).with_name("prior_shift_remarks.md").read_text(encoding="utf-8").splitlines()
 
 
 def main() -> None:

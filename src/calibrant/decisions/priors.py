@@ -274,9 +274,12 @@ def estimate_prior(
     -----
     Intervals are quantiles of draws in which the rows of both samples, or their groups, have exponential weights (the
     Bayesian bootstrap), to which half a row per class is added; the calibration is refitted in every draw. The test
-    compares means of functions of the scores between the new rows and the classes mixed. Coverage, and size and power
-    of the test, are in ``benchmarks/coverage/prior_shift.md``. Cost O(R n K²) for R draws; rows of two classes with the
-    same log odds, to 0.01, count as one.
+    compares means of functions of the scores between the new rows and the classes mixed. Cost O(R n K²) for R draws;
+    rows of two classes with the same log odds, to 0.01, count as one.
+
+    On real data 95 % intervals of ``"em"`` cover 91 to 94 % for two classes and 89 % for more, since no temperature
+    calibrates all scores; those of ``"pacc"`` cover 92 to 98 %. ``benchmarks/coverage/prior_shift.md`` has the figures,
+    and size and power of the test.
 
     References
     ----------
