@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -68,6 +68,20 @@ def under_prior(fitted: Calibrator, old: FloatArray, new: FloatArray) -> Compose
         del inner.feature_names_in_
     out.calibrators_, out.prior_ = [inner, prior_shift(fitted.classes_, old, new)], new
     return out
+
+
+def at_base_rates(fitted: Calibrator, rates: Sequence[float], name: str) -> Composed:
+    """A fitted calibrator under base rates in the order of the columns that it was fitted to, or that of the second."""
+    k, order, old = len(fitted.classes_), fitted.order_, getattr(fitted, "prior_", None)
+    if len(rates) == k and order is not None:
+        rates = [rates[i] for i in order]
+    new = check_base_rates(name, rates[0] if len(rates) == 1 else rates, k)
+    if old is None or not old.all():
+        raise ValueError(
+            f"{name} needs a calibrator whose file has the base rates of the rows that it was fitted to, none of them 0: "
+            "fit it again by calibrant fix"
+        )
+    return under_prior(fitted, old, new)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,6 +107,14 @@ def warn(text: str) -> None:
     warnings.warn(text, CalibrantWarning, stacklevel=2)
 
 
+def numbers_of(option: str, text: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} must be a number, or numbers with commas between them; got {text!r}") from None
+
+
 def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
     """Judge an option that must be one of some words."""
     words = list(allowed)

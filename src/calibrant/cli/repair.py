@@ -16,7 +16,7 @@ import typer
 
 from ..data.printing import printable, printable_lines
 from ..data.progress import progress_bar
-from .output import Output, Outputs, PrintOptions, check_option, for_command
+from .output import Output, Outputs, PrintOptions, check_option, for_command, numbers_of
 from .saved_comparison import AVERAGE, SavedComparison, read_comparison
 from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
 
@@ -192,36 +192,17 @@ def apply_command(
 ) -> None:
     """Write the rows of FILE with calibrated probabilities. FILE may be larger than memory."""
     from ..calibrators import load_calibrator
+    from ..calibrators.label_shift import at_base_rates
 
     output = Output("--out", out, {"the file that is read": source.file, "the calibrator": model}, force=force)
     calibrator = load_calibrator(model)
     if prior is not None:
-        calibrator = _under_prior(calibrator, prior)
+        calibrator = at_base_rates(calibrator, numbers_of("--prior", prior), "--prior")
     with source.table(as_text=True) as table:
         columns = _fitted_columns(calibrator, source, table)
         rows = _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
     where = "standard output" if output.standard else printable(str(out))
     typer.echo(f"wrote {where}: {rows:,} rows", err=True)
-
-
-def _under_prior(calibrator: Calibrator, prior: str) -> Calibrator:
-    """The calibrator under base rates that are written as numbers with commas between them."""
-    from ..calibrators.label_shift import check_base_rates, under_prior
-
-    try:
-        given = [float(rate) for rate in prior.split(",")]
-    except ValueError:
-        raise ValueError(f"--prior must be a number, or numbers with commas between them; got {prior!r}") from None
-    if len(given) == len(calibrator.classes_) and calibrator.order_ is not None:
-        given = [given[i] for i in calibrator.order_]
-    new = check_base_rates("--prior", given[0] if len(given) == 1 else given, len(calibrator.classes_))
-    old = getattr(calibrator, "prior_", None)
-    if old is None or not old.all():
-        raise ValueError(
-            "--prior needs a calibrator whose file has the base rates of the rows that it was fitted to, none of them "
-            "0: fit it again by calibrant fix"
-        )
-    return under_prior(calibrator, old, new)
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows]:
