@@ -78,7 +78,7 @@ def at_base_rates(fitted: Calibrator, rates: Sequence[float], name: str) -> Comp
     new = check_base_rates(name, rates[0] if len(rates) == 1 else rates, k)
     if old is None or not old.all():
         raise ValueError(
-            f"{name} needs a calibrator whose file has the base rates of the rows that it was fitted to, none of them 0: "
+            f"{name} needs a calibrator whose file has the base rates of its rows, none of them 0: "
             "fit it again by calibrant fix"
         )
     return under_prior(fitted, old, new)
