@@ -47,7 +47,7 @@ KINDS = st.sampled_from(["plain", "tied", "relative"])
 @given(SEEDS, st.integers(2, 25), KINDS, st.integers(0, 3000).map(lambda thousandths: thousandths / 1000))
 def test_near_isotonic_is_the_optimum(seed, n, kind, penalty):
     s, y, w, share, total = outcomes(seed, n, kind)
-    fitted = c.NearIsotonic(penalty).fit(s, y, w)
+    fitted = c.NearIsotonic(penalty, clip=None).fit(s, y, w)
     wanted = optimum(share, total, penalty)
     np.testing.assert_allclose(fitted.predict_proba(SCORES[:n])[:, 1], wanted, atol=1e-7)
     assert fitted.n_pools_.tolist() == [1 + int((np.abs(np.diff(wanted)) > 1e-7).sum())]
@@ -57,7 +57,7 @@ def test_near_isotonic_is_the_optimum(seed, n, kind, penalty):
 @given(SEEDS, st.integers(2, 60), KINDS)
 def test_ends_of_the_near_isotonic_path(seed, n, kind):
     s, y, w, share, total = outcomes(seed, n, kind)
-    first, last = (c.NearIsotonic(x).fit(s, y, w).predict_proba(SCORES[:n])[:, 1] for x in (0, 1e9))
+    first, last = (c.NearIsotonic(x, clip=None).fit(s, y, w).predict_proba(SCORES[:n])[:, 1] for x in (0, 1e9))
     np.testing.assert_array_equal(first, share)
     np.testing.assert_allclose(last, isotonic_regression(share, weights=total).x, atol=1e-12)
 
@@ -258,7 +258,7 @@ def test_a_shared_map_is_one_of_all_entries(k, kind):
     w = np.random.default_rng(0).integers(1, 4, 500)
     pooled = IsotonicRegression(out_of_bounds="clip").fit(p.ravel(), np.eye(k)[y].ravel(), np.repeat(w, k))
     wanted = pooled.predict(p.ravel()).reshape(p.shape) + 1e-9 * p
-    one = c.OneVsRest(c.IsotonicCalibrator(), shared=True, input=kind)
+    one = c.OneVsRest(c.IsotonicCalibrator(clip=None), shared=True, input=kind)
     fitted = one.fit(p if kind == "probability" else np.log(p), y, w)
     found = fitted.predict_proba(p if kind == "probability" else np.log(p))
     np.testing.assert_allclose(found, wanted / wanted.sum(axis=1, keepdims=True), atol=1e-8)

@@ -24,6 +24,9 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import calibrators as c
 
+#: The isotonic map of scikit-learn, whose pieces of one class are exactly 0 or 1.
+PUBLISHED = c.IsotonicCalibrator(clip=None)
+
 
 @pytest.fixture(scope="module")
 def rows():
@@ -66,7 +69,7 @@ def test_groups_and_weights_are_routed_within_scores(rows, cv):
     given = {"groups": groups, "sample_weight": weight}
     with sklearn.config_context(enable_metadata_routing=True):
         inner = LogisticRegression().set_fit_request(sample_weight=True)
-        ours = c.CalibratedModel(inner, "isotonic", cv=cv, response="decision_function")
+        ours = c.CalibratedModel(inner, PUBLISHED, cv=cv, response="decision_function")
         ours.set_fit_request(sample_weight=True)
         theirs = CalibratedClassifierCV(inner, method="isotonic", cv=cv).set_fit_request(sample_weight=True)
         brier = get_scorer("neg_brier_score").set_score_request(sample_weight=True)
@@ -105,7 +108,7 @@ def test_a_frozen_model_is_prefit(cv):
     X, y = load_breast_cancer(return_X_y=True)
     X, X_new, y, _ = train_test_split(X, y, random_state=0)
     frozen = FrozenEstimator(make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:150], y[:150]))
-    ours = c.CalibratedModel(frozen, "isotonic", cv=cv, response="decision_function").fit(X[150:], y[150:])
+    ours = c.CalibratedModel(frozen, PUBLISHED, cv=cv, response="decision_function").fit(X[150:], y[150:])
     theirs = CalibratedClassifierCV(frozen, method="isotonic").fit(X[150:], y[150:])
     np.testing.assert_allclose(ours.predict_proba(X_new), theirs.predict_proba(X_new), atol=1e-12)
     assert len(ours.pairs_) == 1
@@ -133,7 +136,7 @@ def test_a_class_that_a_fold_lacks_is_passed_over(ensemble, method):
     sigmoid = c.OneVsRest(c.PlattScaling(shrinkage=0))
     model = c.CalibratedModel(
         LogisticRegression(),
-        sigmoid if method == "sigmoid" else "isotonic",
+        sigmoid if method == "sigmoid" else c.OneVsRest(PUBLISHED),
         cv=folds,
         ensemble=ensemble,
         response="decision_function",
@@ -171,7 +174,7 @@ def test_a_fold_of_nothing_but_an_unknown_class_is_refused():
 def test_the_default_is_scikit_learns():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    ours = c.CalibratedModel(calibrator="isotonic", cv=None).fit(X, y).predict_proba(X)
+    ours = c.CalibratedModel(calibrator=PUBLISHED, cv=None).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(ours, CalibratedClassifierCV(method="isotonic").fit(X, y).predict_proba(X), atol=1e-12)
     weight = np.arange(1.0, len(y) + 1)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -22,7 +22,7 @@ def test_isotonic_is_scikit_learns(n, ties):
     peer = IsotonicRegression(out_of_bounds="clip").fit(s, y, sample_weight=w)
     new = np.linspace(0, 1, 997)
     np.testing.assert_allclose(
-        c.IsotonicCalibrator().fit(s, y, w).predict_proba(new)[:, 1], peer.predict(new), atol=1e-10
+        c.IsotonicCalibrator(clip=None).fit(s, y, w).predict_proba(new)[:, 1], peer.predict(new), atol=1e-10
     )
 
 
@@ -44,9 +44,9 @@ def test_the_hull_of_the_roc_curve_is_isotonic_regression(n, values, weighting, 
 
 def test_isotonic_options():
     s, y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0, 1, 0, 1, 1, 1])
-    step = c.IsotonicCalibrator(interpolation="step").fit(s, y)
+    step = c.IsotonicCalibrator(interpolation="step", clip=None).fit(s, y)
     assert step.predict_proba([0.05, 0.1, 0.15, 0.2, 0.25, 0.39, 0.4])[:, 1].tolist() == [0, 0, 0, 0.5, 0.5, 0.5, 1]
-    centred = c.IsotonicCalibrator(centred=True).fit(s, y)
+    centred = c.IsotonicCalibrator(centred=True, clip=None).fit(s, y)
     assert centred.scores_.tolist() == pytest.approx([0.1, 0.25, 0.4, 0.6])
     assert centred.predict_proba([0.175, 0.325, 0.45])[:, 1].tolist() == pytest.approx([0.25, 0.75, 1])
     clipped = c.IsotonicCalibrator(clip=0.1).fit(s, y)
@@ -60,7 +60,7 @@ def test_centred_pieces_by_hand():
     s = np.repeat([0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9], rows)
     y = np.concatenate([np.arange(n) < m for n, m in zip(rows, happened, strict=True)]).astype(int)
     for kind in (c.IsotonicCalibrator, c.RocHullCalibrator):
-        fitted = kind(centred=True).fit(s, y)
+        fitted = kind(centred=True, clip=None).fit(s, y)
         np.testing.assert_allclose(fitted.scores_, [0.1, 0.2, 0.5, 0.8, 0.9])
         np.testing.assert_allclose(fitted.values_, [0, 0, 0.25, 1, 1])
         # 0.25 · (0.35 - 0.2) / 0.3, and 0.25 + 0.75 · (0.65 - 0.5) / 0.3.
@@ -96,7 +96,7 @@ def test_centred_pieces_by_pooling_pairs(n, values, sharp, seed):
     w = rng.integers(1, 4, n).astype(float)
     at = np.linspace(0, 1, 61)
     for kind in (c.IsotonicCalibrator, c.RocHullCalibrator):
-        got = kind(centred=True).fit(s, y, w).predict_proba(at)[:, 1]
+        got = kind(centred=True, clip=None).fit(s, y, w).predict_proba(at)[:, 1]
         np.testing.assert_allclose(got, centred(s, y, w, at), atol=1e-9)
 
 
@@ -135,7 +135,7 @@ def test_histograms_by_hand(strategy):
 
 
 def test_empty_bins_lie_between_their_neighbours():
-    fitted = c.HistogramBinning(5, "uniform").fit([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
+    fitted = c.HistogramBinning(5, "uniform", smoothing=0).fit([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
     assert fitted.values_.tolist() == pytest.approx([0.5, 0.625, 0.75, 0.875, 1.0])
     assert fitted.counts_.tolist() == [2, 0, 0, 0, 2]
 

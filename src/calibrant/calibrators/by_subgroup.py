@@ -231,7 +231,7 @@ class SubgroupCalibrator(Calibrator):
         slopes = np.append(self.slopes_, self.mean_slope_)[places]
         shifts = np.vstack([self.shifts_, self.mean_shift_])[places]
         z = _logits(self.common_._probabilities_of(scores))
-        return softmax(z + slopes[:, None] * (z - self.centre_) + shifts)
+        return scores.kept_inside(softmax(z + slopes[:, None] * (z - self.centre_) + shifts), EPS)
 
     def _places(self, names: AnyArray) -> IntArray:
         at = np.minimum(np.searchsorted(self.subgroups_, names), len(self.subgroups_) - 1)

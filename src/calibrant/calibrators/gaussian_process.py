@@ -148,7 +148,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         z = scores.log_odds(self.eps)
         step = max(1, _TILE // max(len(self.nodes_), 1))
         tiles = (z[a : a + step] for a in range(0, max(len(z), 1), step))
-        return expit(np.concatenate([tile + self._added(tile) for tile in tiles]))
+        p = expit(np.concatenate([tile + self._added(tile) for tile in tiles]))
+        return scores.kept_inside(p, self.eps)
 
     def _added(self, z: FloatArray) -> FloatArray:
         """The posterior mode of f at log odds."""

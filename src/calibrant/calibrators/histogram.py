@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -15,15 +15,23 @@ from ..data.checks import check_choice, check_positive, is_whole
 from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray, IntArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import PROBABILITIES, BinaryCalibrator, parameter
+from .base import PROBABILITIES, BinaryCalibrator, check_not_negative, parameter
 from .inputs import CalibrationSample, Scores
-from .monotone import cells, points
+from .monotone import cells, kept_inside, points
+from .streaming import Streamed
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7
 #: Distinct scores between which edges are sought; more are gathered in as many cells of equal weight.
 _MOST_POINTS = 1024
 _NOT_CERTAIN = 1e-12
+
+
+def _check_smoothing(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",), instead="a number >= 0 or ")
+    else:
+        check_not_negative(name, value)
 
 
 def check_bins(name: str, value: Any) -> None:
@@ -45,7 +53,7 @@ def check_bins(name: str, value: Any) -> None:
 class UnitMap(BinaryCalibrator):
     """A map of scores in [0, 1]: of probabilities, of those that logits stand for, of margins within their range.
 
-    Subclasses define ``_fit_units(scores, outcomes, weights)`` and ``_map_units(scores)``.
+    Subclasses define ``_fit_units(scores, sample)`` and ``_map_units(scores)``.
     """
 
     _state: ClassVar[Mapping[str, Field]] = {"range_": Numbers(("2",), ascending=True)}
@@ -53,7 +61,7 @@ class UnitMap(BinaryCalibrator):
     def _fit(self, sample: CalibrationSample) -> None:
         s = sample.scores.of_positive()
         self.range_ = np.array([s.min(), s.max()])
-        self._fit_units(self._units(sample.scores), sample.outcomes(), sample.weights)
+        self._fit_units(self._units(sample.scores), sample)
 
     def _map(self, scores: Scores) -> FloatArray:
         return self._map_units(self._units(scores))
@@ -67,8 +75,8 @@ class UnitMap(BinaryCalibrator):
         return s
 
     @abstractmethod
-    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
-        """Set fitted attributes, by scores in [0, 1], outcomes and weights."""
+    def _fit_units(self, u: FloatArray, sample: CalibrationSample) -> None:
+        """Set fitted attributes, by scores in [0, 1]."""
 
     @abstractmethod
     def _map_units(self, u: FloatArray) -> FloatArray:
@@ -76,7 +84,7 @@ class UnitMap(BinaryCalibrator):
 
 
 @dataclass(eq=False, repr=False)
-class HistogramBinning(UnitMap):
+class HistogramBinning(Streamed, UnitMap):
     r"""Histogram binning: the frequency of the second class in the bin of the score.
 
     Logits are binned as the probabilities that they stand for, margins between the smallest and largest in the data.
@@ -89,14 +97,18 @@ class HistogramBinning(UnitMap):
         Bins of equal counts, of equal width, or (I-Max) with the largest mutual information with the outcome, assuming
         that the scores are the probabilities of outcomes. These are fine near 0.5 and coarse near 0 and 1; with
         ``OneVsRest(…, shared=True)`` the shared bins of many classes.
+    smoothing : float or "auto", default "auto"
+        The number a ≥ 0 of rows of each class that each bin has in addition: ``(positives + a) / (rows + 2 a)``. 0: the
+        frequency, as published, which is exactly 0 or 1 in bins with only one class; 1: Laplace's rule, as in PyCalib.
+        ``"auto"``: the frequency, but at least ``1 / (n + 2)`` from 0 and 1, of n rows.
 
     Attributes
     ----------
     edges_ : ndarray of shape (B + 1,)
         On the scale on which scores are binned.
     values_ : ndarray of shape (B,)
-        Frequency of each bin. A bin without data is interpolated between its nearest neighbours with data, at its
-        midpoint.
+        Value of each bin. A bin without data is interpolated between its nearest neighbours with data, at its midpoint;
+        with ``smoothing`` above 0 it has ½.
     counts_ : ndarray of shape (B,)
         Weight of each bin.
 
@@ -120,12 +132,14 @@ class HistogramBinning(UnitMap):
     Examples
     --------
     >>> from calibrant.calibrators import HistogramBinning
-    >>> HistogramBinning(2, strategy="uniform").fit([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 1]).values_.tolist()
+    >>> HistogramBinning(2, strategy="uniform", smoothing=0).fit([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 1]).values_.tolist()
     [0.5, 1.0]
     """
 
     n_bins: int | str | Sequence[float] = parameter(10, check_bins)
     strategy: str = parameter("quantile", partial(check_choice, allowed=("uniform", "quantile", "i-max")))
+    _: KW_ONLY
+    smoothing: float | str = parameter("auto", _check_smoothing)
 
     _state: ClassVar[Mapping[str, Field]] = {
         **UnitMap._state,
@@ -134,11 +148,17 @@ class HistogramBinning(UnitMap):
         "values_": Numbers(("B",), *PROBABILITIES),
     }
 
-    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+    def _fit_units(self, u: FloatArray, sample: CalibrationSample) -> None:
+        o, w = sample.outcomes(), sample.weights
         edges = edges_for(u, w, self.n_bins, self.strategy)
         self.counts_, positive = sums(edges, u, w, o)
         self.edges_ = np.array(edges.values)
-        self.values_ = filled(self.edges_, self.counts_, positive)
+        if isinstance(self.smoothing, str):
+            self.values_ = kept_inside(filled(self.edges_, self.counts_, positive), sample)
+        elif self.smoothing == 0:
+            self.values_ = filled(self.edges_, self.counts_, positive)
+        else:
+            self.values_ = (positive + self.smoothing) / (self.counts_ + 2 * self.smoothing)
 
     def _edges(self) -> Edges:
         """Edges of the fit: rules make uniform or exact ones, and a user's are neither."""
@@ -208,7 +228,8 @@ class BayesianBinning(UnitMap):
         "values_": Several(Numbers(("B",), *PROBABILITIES)),
     }
 
-    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+    def _fit_units(self, u: FloatArray, sample: CalibrationSample) -> None:
+        o, w = sample.outcomes(), sample.weights
         n = min(float(w.sum()), _LARGEST_SIZE)
         root = np.cbrt(n)
         self.edges_, self.values_, evidence = list[FloatArray](), list[FloatArray](), list[float]()

@@ -81,6 +81,17 @@ class Scores:
         both = v if v.ndim == 2 else np.column_stack([1 - v, v])
         return np.asarray(np.log(np.maximum(both, both.dtype.type(eps))))
 
+    def kept_inside(self, p: FloatArray, eps: float) -> FloatArray:
+        """What a map makes of probabilities, which it cannot tell from eps or 1 - eps: not exactly 0 or 1 either."""
+        if self.kind != "probability":
+            return p
+        if p.ndim == 1:
+            return np.clip(p, eps, 1 - eps)
+        rows = p.min(axis=1) < eps
+        p[rows] = np.maximum(p[rows], eps)
+        p[rows] /= p[rows].sum(axis=1, keepdims=True)
+        return p
+
     def log_probabilities(self, eps: float) -> FloatArray:
         """Logarithms of class probabilities, (n, K), float64; of probabilities clipped to eps."""
         z = self.logs(eps).astype(np.float64)
@@ -103,6 +114,8 @@ class CalibrationSample:
     classes : tuple
     groups : ndarray of shape (n,) or None
         Codes of rows that depend on each other; folds keep them together.
+    n_rows : float or None
+        Effective number of rows, where these stand for more.
     found : dict
         Results of fits to these rows that other fits need.
 
@@ -125,6 +138,7 @@ class CalibrationSample:
     weights: FloatArray
     classes: tuple[Label, ...]
     groups: IntArray | None = None
+    n_rows: float | None = None
     found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -155,7 +169,7 @@ class CalibrationSample:
         """Effective number of relative weights (Kish), or sum of whole ones; plus the prior's rows."""
         share = self.weights / self.total
         own = self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
-        return own + self._prior_rows(shrinkage)
+        return (own if self.n_rows is None else self.n_rows) + self._prior_rows(shrinkage)
 
     def prior_share(self, shrinkage: float | str) -> float:
         """The prior's share of all rows, ``m / (n + m)``."""

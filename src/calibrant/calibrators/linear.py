@@ -87,7 +87,8 @@ class VectorScaling(Calibrator):
         self.coef_, self.intercept_ = x[:k], x[k:] - x[k:].mean() if self.intercept else np.zeros(k)
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return softmax(scores.logs(self.eps).astype(np.float64) * self.coef_ + self.intercept_)
+        z = scores.logs(self.eps).astype(np.float64)
+        return scores.kept_inside(softmax(z * self.coef_ + self.intercept_), self.eps)
 
 
 @dataclass(eq=False, repr=False)
@@ -172,7 +173,7 @@ class MatrixScaling(Calibrator):
         self.intercept_ = w[:, -1] - w[:, -1].mean()
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return softmax(self._features(scores) @ self.coef_.T + self.intercept_)
+        return scores.kept_inside(softmax(self._features(scores) @ self.coef_.T + self.intercept_), self.eps)
 
 
 def _check_strength(name: str, value: Any) -> None:

@@ -29,6 +29,7 @@ from .base import (
 )
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
+from .streaming import Streamed
 
 #: Least information, and the addition to correlations: without information the interval is all of [0, 1].
 _NOTHING, _SINGULAR = 1e-100, 1e-12
@@ -42,7 +43,7 @@ def covariance_field(size: str) -> Later:
 
 
 @dataclass(eq=False, repr=False)
-class LaplaceMap(BinaryCalibrator):
+class LaplaceMap(Streamed, BinaryCalibrator):
     r"""A map ``σ(v · β)`` with v the columns of a score, and a normal posterior of β around the fit.
 
     Subclasses define ``_design(scores)``, the columns (n, p), and ``_coefficients()``, (p,).
@@ -70,7 +71,7 @@ class LaplaceMap(BinaryCalibrator):
         """Coefficients of the columns."""
 
     def _map(self, scores: Scores) -> FloatArray:
-        return expit(self._design(scores) @ self._coefficients())
+        return scores.kept_inside(expit(self._design(scores) @ self._coefficients()), self.eps)
 
     def _measure(
         self,

@@ -17,14 +17,23 @@ from ..data.types import FloatArray, IntArray
 from ..data.weights import run_starts
 from .base import PROBABILITIES, BinaryCalibrator, FittedWithScores, Later, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
+from .streaming import Streamed
 
 #: Cells of neighbouring rows that are kept for intervals.
 _CELLS = 500
 
 
 def _check_clip(name: str, value: Any) -> None:
-    if value is not None:
-        check_number(name, value, least=0, below=0.5, instead="None or ")
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",), instead="None, a number or ")
+    elif value is not None:
+        check_number(name, value, least=0, below=0.5, instead="'auto', None or ")
+
+
+def kept_inside(values: FloatArray, sample: CalibrationSample) -> FloatArray:
+    """Values that are no certainties: at least ``1 / (n + 2)`` from 0 and 1, of n rows."""
+    least = 1 / (sample.effective_rows() + 2)
+    return np.clip(values, least, 1 - least)
 
 
 @dataclass(eq=False, repr=False)
@@ -36,16 +45,16 @@ class Knots(BinaryCalibrator):
     interpolation : {"linear", "step"}, default "linear"
         Between observed scores: straight lines, as in scikit-learn, on the scale that scores come in, or the value of
         the next lower score. Beyond them: the end values.
-    clip : float or None, default None
-        Values are clipped to [clip, 1 - clip]. None: pieces that contain only one class predict exactly 0 or 1, for
-        which the log-loss of the other class is infinite. ``1 / (n + 2)`` is a common choice.
+    clip : float, None or "auto", default "auto"
+        Values are clipped to [clip, 1 - clip]. ``"auto"``: ``1 / (n + 2)``, of n rows. None: the published map, whose
+        pieces with only one class predict exactly 0 or 1, for which the log-loss of the other class is infinite.
     """
 
     scores_: FloatArray = field(init=False)
     values_: FloatArray = field(init=False)
     _: KW_ONLY
     interpolation: str = parameter("linear", partial(check_choice, allowed=("linear", "step")))
-    clip: float | None = parameter(None, _check_clip)
+    clip: float | str | None = parameter("auto", _check_clip)
 
     def _map(self, scores: Scores) -> FloatArray:
         s = scores.of_positive()
@@ -53,11 +62,16 @@ class Knots(BinaryCalibrator):
             p: FloatArray = np.interp(s, self.scores_, self.values_)
         else:
             p = self.values_[np.maximum(np.searchsorted(self.scores_, s, side="right") - 1, 0)]
-        return np.asarray(p if self.clip is None else np.clip(p, self.clip, 1 - self.clip))
+        return p if self.clip is None or isinstance(self.clip, str) else np.clip(p, self.clip, 1 - self.clip)
+
+    def _keep_map(self, scores: FloatArray, values: FloatArray, sample: CalibrationSample) -> None:
+        """Set the knots."""
+        auto = isinstance(self.clip, str)
+        self.scores_, self.values_ = scores, kept_inside(values, sample) if auto else values
 
 
 @dataclass(eq=False, repr=False)
-class IsotonicCalibrator(Knots):
+class IsotonicCalibrator(Streamed, Knots):
     r"""Isotonic regression: the non-decreasing map of least squared error (and of least log-loss).
 
     Parameters
@@ -92,7 +106,7 @@ class IsotonicCalibrator(Knots):
     Examples
     --------
     >>> from calibrant.calibrators import IsotonicCalibrator
-    >>> fitted = IsotonicCalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> fitted = IsotonicCalibrator(clip=None).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
     >>> fitted.predict_proba([0.1, 0.25, 0.4])[:, 1].tolist()
     [0.0, 0.5, 1.0]
     """
@@ -123,7 +137,7 @@ class IsotonicCalibrator(Knots):
             s[first[inside]] = (np.add.reduceat(weight * s, first) / np.add.reduceat(weight, first))[inside]
             last = last[~inside]
         keep = np.unique(np.concatenate([first, last]))
-        self.scores_, self.values_ = s[keep], value[keep]
+        self._keep_map(s[keep], value[keep], sample)
 
     @needs_fitted("cells_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
@@ -198,7 +212,7 @@ class RocHullCalibrator(IsotonicCalibrator):
     Examples
     --------
     >>> from calibrant.calibrators import RocHullCalibrator
-    >>> fitted = RocHullCalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> fitted = RocHullCalibrator(clip=None).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
     >>> fitted.predict_proba([0.1, 0.25, 0.4])[:, 1].tolist()
     [0.0, 0.5, 1.0]
     """

@@ -83,7 +83,7 @@ class NearIsotonic(Knots):
     --------
     >>> from calibrant.calibrators import NearIsotonic
     >>> s, y = [0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1]
-    >>> NearIsotonic(0.25).fit(s, y).values_.tolist()  # half of the way to isotonic regression
+    >>> NearIsotonic(0.25, clip=None).fit(s, y).values_.tolist()  # half of the way to isotonic regression
     [0.0, 0.75, 0.25, 1.0]
     >>> NearIsotonic(9.0).fit(s, y).values_.tolist()
     [0.0, 0.5, 0.5, 1.0]
@@ -121,7 +121,7 @@ class NearIsotonic(Knots):
         # Both ends of each flat piece.
         changes = np.flatnonzero(np.diff(value)) + 1
         keep = np.unique(np.concatenate([[0], changes - 1, changes, [len(s) - 1]]))
-        self.scores_, self.values_ = s[keep], value[keep]
+        self._keep_map(s[keep], value[keep], sample)
 
 
 @dataclass(frozen=True, eq=False)

@@ -394,7 +394,7 @@ def _(one: Knots, scores: GraphScores) -> Tensor:
         p = s.interpolated(one.scores_, one.values_)
     else:
         p = s.below(one.scores_[1:], ties=True).of(one.values_)
-    return p if one.clip is None else p.clip(one.clip, 1 - one.clip)
+    return p if one.clip is None or isinstance(one.clip, str) else p.clip(one.clip, 1 - one.clip)
 
 
 @_second.register

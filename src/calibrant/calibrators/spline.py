@@ -19,6 +19,7 @@ from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_not_ne
 from .histogram import UnitMap
 from .inputs import CalibrationSample, Scores
 from .logistic import LaplaceMap, covariance_field, fit_logistic
+from .monotone import kept_inside
 from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
 from .temperature import softmax
 
@@ -236,7 +237,8 @@ class OrderPreserving(Calibrator):
         behind = _behind(scores, self.eps)
         reach = np.concatenate([[0.0], np.cumsum(self.slopes_[:-1] * np.diff(self.knots_))])
         piece = np.searchsorted(self.knots_, behind, side="right") - 1
-        return softmax(-(reach[piece] + self.slopes_[piece] * (behind - self.knots_[piece])))
+        p = softmax(-(reach[piece] + self.slopes_[piece] * (behind - self.knots_[piece])))
+        return scores.kept_inside(p, self.eps)
 
 
 @dataclass(eq=False, repr=False)
@@ -298,7 +300,8 @@ class CurveCalibrator(UnitMap):
         """See :class:`Calibrator`."""
         return self.cv > 1
 
-    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+    def _fit_units(self, u: FloatArray, sample: CalibrationSample) -> None:
+        o, w = sample.outcomes(), sample.weights
         folds = min(self.cv, len(u))
         # Sorted rows dealt in turn: the folds do not depend on the order of rows, and each spans all scores.
         order = np.lexsort((o, u))
@@ -307,7 +310,7 @@ class CurveCalibrator(UnitMap):
             parts = [np.sort(np.delete(order, np.arange(f, len(u), folds))) for f in range(folds)]
         self.scores_ = np.linspace(0, 1, _CURVE_NODES)
         maps = [self._curve(u[rows], o[rows], w[rows]) for rows in parts]
-        self.values_ = np.mean(maps, axis=0)
+        self.values_ = kept_inside(np.mean(maps, axis=0), sample)
 
     def _curve(self, u: FloatArray, o: FloatArray, w: FloatArray) -> FloatArray:
         from scipy.optimize import isotonic_regression

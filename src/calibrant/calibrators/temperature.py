@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -14,9 +14,12 @@ from ..data.types import FloatArray
 from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_shrinkage, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise, part_of
+from .streaming import Streamed
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
+#: Inverse temperatures at which sums are kept, and which of them is 1.
+_INVERSE, _AS_IT_IS = np.concatenate([[0.0, 1e-3, 5e-3], np.geomspace(0.02, 50, 97), [200.0, 1e3]]), 51
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
 
@@ -57,7 +60,7 @@ class Identity(Calibrator):
 
 
 @dataclass(eq=False, repr=False)
-class TemperatureScaling(Calibrator):
+class TemperatureScaling(Streamed, Calibrator):
     r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, one number for all classes.
 
     The logarithms of probabilities are logits. float32 scores are processed in float32.
@@ -118,8 +121,78 @@ class TemperatureScaling(Calibrator):
         beta = self._keep(temperature_of(sample, self.eps, self.shrinkage))
         self.temperature_ = 1 / float(beta[0]) if beta[0] > 0 else float("inf")
 
+    def _sums_of(self, sample: CalibrationSample) -> Any:
+        return super()._sums_of(sample) if sample.n_classes == 2 else _TemperatureSums.of(sample, self.eps)
+
+    def _fit_sums(self, sums: Any, classes: tuple[Any, ...]) -> None:
+        if not isinstance(sums, _TemperatureSums):
+            super()._fit_sums(sums, classes)
+            return
+        self.classes_, self._sums = np.asarray(classes), sums
+        mass = sums.values[-len(classes) :]
+        self.prior_ = mass / mass.sum()
+        beta = float(self._keep(sums.solved(classes, self.shrinkage))[0])
+        self.temperature_ = 1 / beta if beta > 0 else float("inf")
+
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_)
+        return scores.kept_inside(softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_), self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class _TemperatureSums:
+    """What the log-loss of any temperature needs of rows of several classes, exact at 102 inverse temperatures.
+
+    ``values``: slope and curve at each of them, weighted logits of each class behind the largest, and weight of each.
+    """
+
+    values: FloatArray
+    own: float
+    kind: str
+
+    @classmethod
+    def of(cls, sample: CalibrationSample, eps: float) -> _TemperatureSums:
+        """Sums of rows."""
+        k, w = sample.n_classes, sample.weights
+        sums = np.zeros((2, len(_INVERSE)))
+        moments, own = np.zeros(k), 0.0
+        for rows, d in _tiles(sample.scores.logs(eps)):
+            moments += d @ w[rows]
+            own += float(w[rows] @ d[sample.codes[rows], np.arange(d.shape[1])])
+            for j, beta in enumerate(_INVERSE):
+                e = np.exp(beta * d)
+                e /= e.sum(axis=0)
+                first = (e * d).sum(axis=0)
+                sums[:, j] += w[rows] @ first, w[rows] @ ((e * d**2).sum(axis=0) - first**2)
+        values = np.concatenate([*sums, moments, np.bincount(sample.codes, w, k)])
+        return cls(values, own, sample.scores.kind)
+
+    def __add__(self, other: _TemperatureSums) -> _TemperatureSums:
+        return replace(self, values=self.values + other.values, own=self.own + other.own)
+
+    def faded(self, decay: float) -> _TemperatureSums:
+        """The same rows with a part of their weight."""
+        return replace(self, values=decay * self.values, own=decay * self.own)
+
+    def solved(self, classes: tuple[Any, ...], shrinkage: float | str) -> Solution:
+        """The inverse temperature."""
+        from scipy.interpolate import CubicHermiteSpline
+        from scipy.optimize import brentq
+
+        m, k = len(_INVERSE), len(classes)
+        slope, curve, moments, counts = np.split(self.values, np.cumsum([m, m, k]))
+        n = float(counts.sum())
+        # Rows that stand for all: a class each.
+        every = CalibrationSample(Scores(np.zeros((k, k)), self.kind), np.arange(k), counts, classes)
+        likely = float(every.class_shares() @ moments) if self.kind == "margin" else float(slope[_AS_IT_IS])
+        gap = (slope - self.own - every.prior_share(shrinkage) * (likely - self.own)) / n
+        at = int(np.searchsorted(gap, 0.0))
+        if at in (0, m):
+            end = max(at - 1, 0)
+            return Solution(_INVERSE[[end]], 0.0 if at else 1.0, max(float(-gap[end]), 0.0), 1, at == 0)
+        around = slice(at - 1, at + 1)
+        through = CubicHermiteSpline(_INVERSE[around], gap[around], curve[around] / n)
+        beta = float(brentq(through, *_INVERSE[around], xtol=1e-14))
+        return Solution(np.array([beta]), 1.0, abs(float(through(beta))), 1, True)
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +264,8 @@ class EnsembleTemperatureScaling(Calibrator):
     def _probabilities(self, scores: Scores) -> FloatArray:
         z = scores.logs(self.eps).astype(np.float64)
         a, b, c = self.weights_
-        return np.asarray(a * softmax(z / self.temperature_) + b * softmax(z) + c / z.shape[1])
+        p = np.asarray(a * softmax(z / self.temperature_) + b * softmax(z) + c / z.shape[1])
+        return scores.kept_inside(p, self.eps)
 
 
 def softmax(z: FloatArray) -> FloatArray:
