@@ -18,7 +18,7 @@ from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_e
 from .base import PROBABILITIES, BinaryCalibrator, check_not_negative, parameter
 from .inputs import CalibrationSample, Scores
 from .monotone import cells, kept_inside, points
-from .streaming import Streamed
+from .score_sums import Streamed
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7

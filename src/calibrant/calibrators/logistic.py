@@ -29,7 +29,7 @@ from .base import (
 )
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
-from .streaming import Streamed
+from .score_sums import Streamed
 
 #: Least information, and the addition to correlations: without information the interval is all of [0, 1].
 _NOTHING, _SINGULAR = 1e-100, 1e-12

@@ -17,7 +17,7 @@ from ..data.types import FloatArray, IntArray
 from ..data.weights import run_starts
 from .base import PROBABILITIES, BinaryCalibrator, FittedWithScores, Later, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
-from .streaming import Streamed
+from .score_sums import Streamed
 
 #: Cells of neighbouring rows that are kept for intervals.
 _CELLS = 500

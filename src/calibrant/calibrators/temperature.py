@@ -14,7 +14,7 @@ from ..data.types import FloatArray
 from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_shrinkage, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise, part_of
-from .streaming import Streamed
+from .score_sums import Streamed
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17

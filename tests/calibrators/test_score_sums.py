@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from calibrant import calibrators as c
-from calibrant.calibrators.streaming import MOST
+from calibrant.calibrators.score_sums import MOST
 
 from .table import several, two
 
