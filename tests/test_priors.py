@@ -247,3 +247,13 @@ def test_the_command_applies_a_calibrator_under_other_base_rates(k, tmp_path):
     (tmp_path / "fitted.json").write_text(json.dumps(saved))
     assert CliRunner().invoke(app, [*given, "--force"]).exit_code == 0
     assert "--prior needs a calibrator" in CliRunner().invoke(app, [*given, "--force", "--prior", written]).output
+
+
+def test_a_picture_marks_each_class_at_its_own_base_rate():
+    y, p, new = samples(4, 400)
+    found = cal.estimate_prior(new, reference=(y, p), n_resamples=20)
+    (ax,) = found.plot().axes_
+    marks = [line.get_segments()[0] for line in ax.collections if len(line.get_segments()) == 1]
+    marks = [mark for mark in marks if mark[0][0] == mark[1][0]]
+    assert [mark[0][0] for mark in marks] == pytest.approx(found.reference.tolist())
+    assert [mark.mean(axis=0)[1] for mark in marks] == pytest.approx([0, 1, 2, 3])

@@ -297,6 +297,8 @@ class MeasuresDrawn(Picture):
     display: ClassVar[str] = "IntervalDisplay"
     #: Whether all are of one unit, so that they share an axis.
     one_unit: ClassVar[bool] = True
+    #: Whether each has an ideal of its own, where they share an axis.
+    ideal_per_row: ClassVar[bool] = False
 
     @abstractmethod
     def measured(self) -> list[Measure]:

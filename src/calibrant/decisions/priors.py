@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -156,6 +156,8 @@ class PriorEstimate(MeasuresDrawn, Table):
     >>> found.value > 0.9, round(found.reference, 1)
     (True, 0.5)
     """
+
+    ideal_per_row: ClassVar[bool] = True
 
     value: float | FloatArray
     interval: Interval | FloatArray

@@ -21,7 +21,7 @@ class IntervalDisplay(Display):
 
     Attributes
     ----------
-    result : CalibrationMeasures, Decomposition or OptimismCorrected
+    result : CalibrationMeasures, Decomposition, OptimismCorrected or PriorEstimate
         The numbers.
     axes_ : ndarray of Axes
         The axes, once it is drawn.
@@ -57,7 +57,9 @@ class IntervalDisplay(Display):
         for ax, rows in zip(axes.flat, groups, strict=True):
             for at, row in enumerate(rows):
                 draw_interval(ax, at, row.value, row.interval, STYLES[0].color)
-            for ideal in {row.ideal for row in rows if row.ideal is not None}:
+                if self.result.ideal_per_row:
+                    ax.vlines(row.ideal, at - 0.4, at + 0.4, color=IDENTITY_COLOR, linewidth=1.1, zorder=1)
+            for ideal in set() if self.result.ideal_per_row else {row.ideal for row in rows if row.ideal is not None}:
                 ax.axvline(ideal, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
             ax.set_yticks(range(len(rows)), plain_texts(row.name for row in rows), fontsize=8.5 * scale)
             ax.set_ylim(len(rows) - 0.5, -0.5)
