@@ -5,7 +5,7 @@ import pytest
 import sklearn
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -69,6 +69,20 @@ def test_folds_by_hand(cancer):
     single = c.CalibratedModel(GaussianNB(), c.BetaCalibration(), cv=4, ensemble=False).fit(X, y)
     by_hand = c.BetaCalibration().fit(out, y).predict_proba(GaussianNB().fit(X, y).predict_proba(X_test))
     np.testing.assert_allclose(single.predict_proba(X_test), by_hand, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_folds_of_the_default_are_averaged_sharply(k):
+    """Half of the mean, half of the geometric mean; one alone is as it is."""
+    X, y = make_classification(400, 6, n_informative=5, n_redundant=0, n_classes=k, random_state=0)
+    fitted = c.CalibratedModel(RandomForestClassifier(10, random_state=0), cv=4).fit(X, y)
+    each = np.array([one.predict_proba(model.predict_proba(X)) for model, one in fitted.pairs_])
+    sharp = np.exp(np.log(np.maximum(each, 1e-12)).mean(axis=0))
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(X), (each.mean(axis=0) + sharp) / 2, atol=1e-12)
+    held = c.CalibratedModel(RandomForestClassifier(10, random_state=0), cv="holdout").fit(X, y)
+    ((model, one),) = held.pairs_
+    np.testing.assert_array_equal(held.predict_proba(X), one.predict_proba(model.predict_proba(X)))
 
 
 class Given(ClassifierMixin, BaseEstimator):

@@ -94,7 +94,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         rows of each group together.
     ensemble : bool, default True
         With folds. True: one model and calibrator per fold, whose probabilities are averaged (Platt's scheme;
-        Venn-Abers predictors by their own rule, see :class:`VennAbers`): more accurate, but k times as large and slow.
+        :class:`VennAbers` and :class:`AutoCalibrator` by their own rules): more accurate, but k times as large.
         False: one calibrator fitted to the scores of all folds, applied to a final model fitted to all rows, which is
         slightly sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"

@@ -165,9 +165,21 @@ def _average(members: Sequence[tuple[Any, GraphScores]], weights: FloatArray) ->
     if len(members) > 1 and all(type(one) is type(first) and one._merges for one, _ in members):
         if isinstance(first, VennAbers):
             return _of_venn_abers(members, weights)
+        if isinstance(first, AutoCalibrator):
+            return _of_auto(members, weights)
         return _against_rest(members, weights)
     each = zip(weights.tolist(), members, strict=True)
     out: Tensor = reduce(Tensor.__add__, (_probabilities(one, scores) * weight for weight, (one, scores) in each))
+    return out
+
+
+def _of_auto(members: Sequence[tuple[AutoCalibrator, GraphScores]], weights: FloatArray) -> Tensor:
+    each = [
+        (_probabilities(one, scores), weight) for weight, (one, scores) in zip(weights.tolist(), members, strict=True)
+    ]
+    mean = reduce(Tensor.__add__, (p * weight for p, weight in each))
+    logs = reduce(Tensor.__add__, (p.graph.call("Max", p, EPS).log() * weight for p, weight in each))
+    out: Tensor = (mean + logs.softmax()) * 0.5
     return out
 
 
