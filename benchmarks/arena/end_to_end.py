@@ -104,7 +104,7 @@ the others are `CalibratedModel(model)`. The rule was chosen on the choosing hal
 Why the mean of folds loses: `AutoCalibrator` repairs the scores of each fold's classifier, and then five of these are
 averaged. The average of calibrated forecasts that differ is under-confident. Isotonic maps of 200 rows are too sharp,
 which averaging repairs. So half of what ships is the geometric mean, which is sharper. On the choosing half it is
-better than the mean in all twelve lines by both scores; on the reporting half it is at least as good in ten by log-loss,
+better than the mean in all twelve lines by both scores; on the reporting half at least as good in ten by log-loss,
 and 2 % worse at worst. Still lost are forests and neighbours: log odds of scores of exactly 0 and 1 say
 little: there isotonic maps of the scores themselves do better.
 """
