@@ -17,26 +17,27 @@ from .items import agrees, holds
 from .survey import PAPER
 
 
-@PAPER.item("§5, empirical binning", "the frequency of each bin", "`calibrators.HistogramBinning`")
+@PAPER.item("§5, empirical binning", "the frequency of each bin", "`calibrators.HistogramBinning(smoothing=0)`")
 def histogram() -> str:
     y, s = data.binary()
-    ours = calibrators.HistogramBinning(10, "uniform").fit(s, y).predict_proba(s)[:, 1]
+    ours = calibrators.HistogramBinning(10, "uniform", smoothing=0).fit(s, y).predict_proba(s)[:, 1]
     cell = np.clip(np.ceil(s * 10).astype(int) - 1, 0, 9)
     return agrees(ours, np.array([y[cell == c].mean() for c in cell]), "of 400 rows, by counting")
 
 
-@PAPER.item("§5, isotonic calibration", "pool adjacent violators", "`calibrators.IsotonicCalibrator`")
+@PAPER.item("§5, isotonic calibration", "pool adjacent violators", "`calibrators.IsotonicCalibrator(clip=None)`")
 def isotonic() -> str:
     y, s = data.binary()
-    ours = calibrators.IsotonicCalibrator().fit(s, y).predict_proba(s)[:, 1]
+    ours = calibrators.IsotonicCalibrator(clip=None).fit(s, y).predict_proba(s)[:, 1]
     return agrees(ours, IsotonicRegression(y_min=0, y_max=1).fit_transform(s, y), "with scikit-learn's", within=1e-10)
 
 
-@PAPER.item("§5, ROC convex hull", "its slopes are the isotonic map", "`calibrators.RocHullCalibrator`")
+@PAPER.item("§5, ROC convex hull", "its slopes are the isotonic map", "`calibrators.RocHullCalibrator(clip=None)`")
 def hull() -> str:
     y, s = data.binary()
     ours, theirs = (
-        c.fit(s, y).predict_proba(s)[:, 1] for c in (calibrators.RocHullCalibrator(), calibrators.IsotonicCalibrator())
+        kind(clip=None).fit(s, y).predict_proba(s)[:, 1]
+        for kind in (calibrators.RocHullCalibrator, calibrators.IsotonicCalibrator)
     )
     return agrees(ours, theirs, "on the rows of the fit", within=1e-10)
 
@@ -165,7 +166,11 @@ def ensemble() -> str:
     return holds(own <= plain + 1e-9, f"log-loss of the rows of the fit {own:.5f}, of a temperature alone {plain:.5f}")
 
 
-@PAPER.item("§5.5, near-isotonic regression", "`½ Σ (y - β)² + λ Σ (β_i - β_{i+1})₊`", "`calibrators.NearIsotonic(λ)`")
+@PAPER.item(
+    "§5.5, near-isotonic regression",
+    "`½ Σ (y - β)² + λ Σ (β_i - β_{i+1})₊`",
+    "`calibrators.NearIsotonic(λ, clip=None)`",
+)
 def near_isotonic() -> str:
     from scipy.optimize import lsq_linear
 
@@ -175,13 +180,13 @@ def near_isotonic() -> str:
     # The dual: β = y - Dᵀu with 0 ≤ u ≤ λ, D β = the falls.
     falls = np.eye(n - 1, n) - np.eye(n - 1, n, 1)
     u = lsq_linear(falls.T, o, bounds=(0, penalty), tol=1e-14, method="bvls").x
-    ours = calibrators.NearIsotonic(penalty).fit(s, y).predict_proba(s[order])[:, 1]
+    ours = calibrators.NearIsotonic(penalty, clip=None).fit(s, y).predict_proba(s[order])[:, 1]
     return agrees(
         ours, np.clip(o - falls.T @ u, 0, 1), f"λ = {penalty}, beside SciPy's bounded least squares", within=1e-6
     )
 
 
-@PAPER.item("§5.5, ENIR", "the path's models averaged by BIC", "`calibrators.NearIsotonic()`")
+@PAPER.item("§5.5, ENIR", "the path's models averaged by BIC", "`calibrators.NearIsotonic(clip=None)`")
 def ensemble_of_near_isotonic() -> str:
     rng = np.random.default_rng(8)
     s = rng.random(300)
@@ -189,7 +194,10 @@ def ensemble_of_near_isotonic() -> str:
     new = np.linspace(0.01, 0.99, 99)
     errors = {
         name: np.abs(c.fit(s, y).predict_proba(new)[:, 1] - new).mean()
-        for name, c in (("ENIR", calibrators.NearIsotonic()), ("isotonic", calibrators.IsotonicCalibrator()))
+        for name, c in (
+            ("ENIR", calibrators.NearIsotonic(clip=None)),
+            ("isotonic", calibrators.IsotonicCalibrator(clip=None)),
+        )
     }
     said = ", ".join(f"{name} {value:.4f}" for name, value in errors.items())
     return (
@@ -230,7 +238,7 @@ def order_preserving() -> str:
 def composed() -> str:
     y, q = data.vectors()
     first = calibrators.EnsembleTemperatureScaling()
-    both = calibrators.Composed([first, calibrators.OneVsRest(calibrators.IsotonicCalibrator(), shared=True)])
+    both = calibrators.Composed([first, calibrators.OneVsRest(calibrators.IsotonicCalibrator(clip=None), shared=True)])
     middle = calibrators.EnsembleTemperatureScaling().fit(q, y).predict_proba(q)
     pooled = IsotonicRegression(y_min=0, y_max=1).fit_transform(middle.ravel(), data.onehot(y, 3).ravel())
     theirs = pooled.reshape(middle.shape)

@@ -26,16 +26,13 @@ from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
 from .monotone import Knots, VennAbers
 from .multiclass import LEAST_ANSWER, TELLS_APART, OneVsOne, OneVsRest, TopLabelCalibrator, pairs_of
-from .onnx_graph import IR_VERSION, OPSET, Graph, GraphScores, Tensor, joined, solved
+from .onnx_graph import IR_VERSION, OPSET, Graph, GraphScores, Tensor, coupled_by_likelihood, joined, solved
 from .select import AutoCalibrator
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
 
 if TYPE_CHECKING:
     import onnx
-
-#: Steps of Newton's method that couple answers of pairs, from the quadratic coupling.
-_STEPS = 15
 
 
 def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
@@ -325,24 +322,8 @@ def _(one: OneVsOne, scores: GraphScores) -> Tensor:
     u = n.call("Max", u / n.call("ReduceSum", u, np.array([1])), 0.0)
     u = u / n.call("ReduceSum", u, np.array([1]))
     if one.coupling == "likelihood":
-        u = _likeliest(answers, weight / weight.max() * off, u, k)
+        u = coupled_by_likelihood(answers, weight / weight.max() * off, u, k)
     return n.call("Squeeze", u, np.array([2]))
-
-
-def _likeliest(answers: Tensor, weights: FloatArray, start: Tensor, k: int) -> Tensor:
-    """As ``likeliest``, by a fixed number of steps, (n, k, 1)."""
-    n = answers.graph
-    u = n.call("Max", start, EPS).log()
-    for _ in range(_STEPS):
-        mu = (u - n.call("Transpose", u, perm=[0, 2, 1])).clip(-700.0, 700.0).expit()
-        gradient = n.call("ReduceSum", (answers - mu) * weights, np.array([2]))
-        curved = mu * (1.0 - mu) * weights
-        diagonal = n.call("ReduceSum", curved, np.array([2]))
-        level = n.call("ReduceMax", diagonal, np.array([1])) / float(k)
-        step = solved(diagonal * np.eye(k) - curved + level + 1e-12 * np.eye(k), gradient, k)
-        largest = n.call("Max", n.call("ReduceMax", n.call("Abs", step), np.array([1])), 1e-12)
-        u = u + step * n.call("Min", n.call("Div", 2.0, largest), 1.0)
-    return n.call("Softmax", u, axis=1)
 
 
 @singledispatch
