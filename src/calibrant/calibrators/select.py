@@ -503,7 +503,7 @@ class AutoCalibrator(Calibrator):
 
 
 def _flexible(sample: CalibrationSample) -> Calibrator | None:
-    """What stands for candidates without an interval; none of several classes, or of rows that depend on each other."""
+    """A map for candidates without an interval; none of several classes, or of rows that depend on each other."""
     return fitted_to(SplineCalibrator(), sample) if sample.n_classes == 2 and sample.groups is None else None
 
 

@@ -26,7 +26,7 @@ MOST_DEGREES = 4
 FIRST_DEGREE = {"external": 1, "internal": 2}
 #: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
 _REFITTED = 0.01
-#: What to do where there is no belt.
+#: Advice where there is no belt.
 _INSTEAD = "use more rows, or reliability_curve and calibration_test, which need no such curve"
 #: Fields of the JSON beside the curve and the belts.
 _NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
