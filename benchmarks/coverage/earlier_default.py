@@ -1,10 +1,10 @@
-"""The default with ranges of their own beside its smooth map alone, on the same samples: which truths are read worse?
+"""The default beside what it was before it had ranges, on the same samples: which truths are read worse?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.ranges --store FILE [--repetitions 40] [--write FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.earlier_default --store FILE [--repetitions 40] [--write FILE]
 
-Tracks are those of the benchmark, on which ranges were developed, with other seeds; mixtures (models trained on 300
-rows, truths of 100,000 labelled ones) and the truths of ``assumptions`` played no part. Samples without ranges are read
-the same to the last digit; of the others errors are compared in pairs.
+Before, its map had no ranges of its own, and its slope always turned it about the mean of the log odds. Tracks are
+those of the benchmark, on which both were developed, with other seeds; mixtures (models trained on 300 rows, truths of
+100,000 labelled ones) and the truths of ``assumptions`` played no part. Errors are compared in pairs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.benchmark.tracks import distributions
-from calibrant.estimators import ranges
+from calibrant.estimators import laplace, ranges
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
@@ -62,7 +62,7 @@ def read(problem: Any, n: int, seed: int) -> list[list[float]]:
     question = Question("class-specific", 1.0, 0.95, (None,), (1.0,), "power", False, n, float(n))
     out = []
     for value, powers, odds in zip(values, drawn.powers, drawn.log_odds, strict=True):
-        out.append([float(value), *credible(ErrorDraws(powers[None], odds[None]), question).interval])
+        out.append([float(value), *credible(ErrorDraws(powers[None], odds[None], drawn.corrected), question).interval])
     return out
 
 
@@ -70,13 +70,13 @@ def found(name: str, n: int, repetitions: int) -> dict[str, Any]:
     d, notion = truths()[name]
     rng = np.random.default_rng([41, zlib.crc32(f"{name} {n}".encode())])
     (problem,) = d.problems(*d.sample(repetitions, n, rng), notion)
-    rows = ranges._ROWS
+    now = ranges._ROWS, laplace._TURNED_AT_MEAN
     try:
-        ranges._ROWS = np.inf  # type: ignore[assignment]  # nothing is sought
-        smooth = read(problem, n, n)
+        ranges._ROWS = laplace._TURNED_AT_MEAN = np.inf  # type: ignore[assignment]  # nothing is sought
+        before = read(problem, n, n)
     finally:
-        ranges._ROWS = rows
-    return {"truth": max(d.truth(notion, 1).value, 0.0), "smooth": smooth, "ranges": read(problem, n, n)}
+        ranges._ROWS, laplace._TURNED_AT_MEAN = now
+    return {"truth": max(d.truth(notion, 1).value, 0.0), "before": before, "now": read(problem, n, n)}
 
 
 def main() -> None:
@@ -90,13 +90,13 @@ def main() -> None:
         track = name.partition(":")[0] + (", calibrated" if one["truth"] < 1e-9 else "")
         grouped[track, n].append((name, one))
     lines = [
-        "# The default with ranges and without",
+        "# The default beside what it was",
         "",
-        f"Written by `python -m benchmarks.coverage.ranges --repetitions {options.repetitions}`: the same samples read",
-        "by the smooth map alone, and by its average with maps that are wrong on some ranges. RMSE: the geometric mean",
-        "of the ratio over truths (of means, where they are calibrated); coverage and width of the 95 % interval,",
-        "smooth → with ranges; cells (a truth and a size) in which the absolute error grew, or fell, by more than two",
-        "standard errors of the paired difference.",
+        f"Written by `python -m benchmarks.coverage.earlier_default --repetitions {options.repetitions}`: the same",
+        "samples read by a smooth map alone whose slope turns it about the mean of the log odds, and by the default now,",
+        "with ranges. RMSE: the geometric mean of the ratio over truths (of means, where they are calibrated); coverage",
+        "and width of the 95 % interval, before → now; cells (a truth and a size) in which the absolute error fell, or",
+        "grew, by more than two standard errors of the paired difference.",
         "",
         "| truths | rows | how many | read the same | RMSE ratio | coverage | width ratio | better | worse |",
         "|---|--:|--:|--:|--:|---|--:|--:|--:|",
@@ -105,7 +105,7 @@ def main() -> None:
     for (track, n), cells in grouped.items():
         ratios, widths, covers, counts, same = [], [], [], [0, 0], 0.0
         for name, one in cells:
-            t, a, b = one["truth"], np.array(one["smooth"]), np.array(one["ranges"])
+            t, a, b = one["truth"], np.array(one["before"]), np.array(one["now"])
             errors = [np.abs(v[:, 0] - t) for v in (a, b)]
             of = np.mean if t < 1e-9 else (lambda e: np.sqrt(np.mean(e**2)))
             ratios.append(float(of(errors[1]) / of(errors[0])))
