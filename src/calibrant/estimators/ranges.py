@@ -19,8 +19,8 @@ from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 #: Cosines of the map that ranges are held against, prior sds of its coefficients, and of scores that stand apart.
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
 #: Evidence of the smooth map against calibrated scores from which on ranges are sought; by how much it exceeds that of
-#: its first cosines where they are sought beside these (and the evidence against a score that stands apart);
-#: and by how much that of ranges, to a first approximation, may be below it.
+#: its first cosines where they are sought beside these (and the evidence against a score that stands apart); and by
+#: how much that of ranges, to a first approximation, may be below it.
 _CLEAR, _ROOM, _NEAR_EVIDENCE = 2.0, 1.0, 4.0
 #: How many more ranges as good as the last are hoped for, where the first cosines do not explain as much as all.
 _AS_GOOD = 3.0
@@ -82,7 +82,7 @@ def _log_prior(width: Any, m: int) -> Any:
 def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     """Ranges of problems side by side, of cells (R, m), where the evidence for a smooth map (R,) leaves room for them.
 
-    Nothing is sought in few rows, nor where no data are evidence against scores; where the first cosines explain
+    Nothing is sought in few rows, nor where scores look calibrated; where the first cosines explain
     as much as all, one range must do so as well, and nothing is sought beside them. What is found must come near the
     evidence of the smooth map, by the quadratic approximation, before a map is fitted with it. A problem in which many
     rows have a score that stands apart, and is wrong, counts as one with ranges: beside that score the rest may be
