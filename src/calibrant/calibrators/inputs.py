@@ -82,7 +82,7 @@ class Scores:
         return np.asarray(np.log(np.maximum(both, both.dtype.type(eps))))
 
     def kept_inside(self, p: FloatArray, eps: float) -> FloatArray:
-        """Probabilities as a map gives them, which it cannot tell from eps or 1 - eps: not exactly 0 or 1 either."""
+        """Calibrated probabilities that are not exactly 0 or 1: the map cannot tell these from eps and 1 - eps."""
         if self.kind != "probability":
             return p
         if p.ndim == 1:

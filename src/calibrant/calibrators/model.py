@@ -53,7 +53,7 @@ def _check_jobs(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Arguments of ``fit``: rows, and what goes to the classifier and to the splitter."""
+    """Arguments of ``fit``: rows, and those that go to the classifier and to the splitter."""
 
     X: Any
     y: AnyArray

@@ -20,7 +20,7 @@ from .inputs import CalibrationSample, Scores, read_sample
 MOST = 10_000
 #: Cells of probabilities, a multiple of all usual numbers of bins, and cells of a unit of log odds near 0.
 _UNIFORM, _PER_UNIT = 5040, 256
-#: Width of what lies on the edge of a cell but for rounding.
+#: Distance from the edge of a cell that is rounding.
 _ROUNDING = 1e-9
 
 
@@ -111,8 +111,8 @@ class Streamed(Calibrator):
     ) -> Self:
         """Fit the map to these rows and all that were given before.
 
-        The map of all rows depends neither on the pieces nor on their order. For two classes and up to 10,000 distinct
-        scores it is that of one ``fit``; beyond, the means of some 7,000 cells represent the scores. For more classes
+        The map of all rows depends neither on the pieces nor on their order. With two classes and up to 10,000 distinct
+        scores it is that of one ``fit``; beyond, the means of some 7,000 cells represent the scores. With more classes
         (temperature scaling) the log-loss is known at 102 temperatures and interpolated: to some 1e-5 of the
         temperature. Calibrators that were fitted so to different rows are added: ``a + b``. The sums are not part of a
         saved calibrator.
@@ -172,7 +172,7 @@ class Streamed(Calibrator):
         return out
 
     def _sums_of(self, sample: CalibrationSample) -> Any:
-        """Sums of rows, which add, fade, and are fitted."""
+        """Sums of rows: they add, fade, and are fitted."""
         return ScoreSums.of(sample)
 
     def _fit_sums(self, sums: Any, classes: tuple[Any, ...]) -> None:

@@ -503,7 +503,7 @@ class AutoCalibrator(Calibrator):
 
 
 def _flexible(sample: CalibrationSample) -> Calibrator | None:
-    """A map for candidates without an interval; none of several classes, or of rows that depend on each other."""
+    """Stand-in for candidates without an interval; none for several classes, or for rows that depend on each other."""
     return fitted_to(SplineCalibrator(), sample) if sample.n_classes == 2 and sample.groups is None else None
 
 

@@ -140,7 +140,7 @@ class TemperatureScaling(Streamed, Calibrator):
 
 @dataclass(frozen=True, eq=False)
 class _TemperatureSums:
-    """Sums of rows of several classes that give the log-loss of any temperature, exact at 102 inverse temperatures.
+    """Sums of rows of several classes for the log-loss of any temperature, exact at 102 inverse temperatures.
 
     ``values``: slope and curve at each of them, weighted logits of each class behind the largest, and weight of each.
     """

@@ -338,7 +338,7 @@ def _of_distances(
     drawn = FittedMaps.of(cells, WIDE).draw_gaps(n_draws, rng)
     size = np.abs(drawn.gap)
     (e50,) = _quantiles(size, drawn.share, (0.5,))
-    # The part that the map missed beside the median, in the direction of the gap.
+    # Added: outcomes that the map missed beside the median, in the direction of the gap.
     near = drawn.beside(size, e50[..., None])
     e50 = e50 + (near * np.sign(drawn.gap) * drawn.missed).sum(axis=-1) / (near * drawn.share).sum(axis=-1)
     draws = {"ici": drawn.mean_power(1)[0], "e50": e50[0], "eci": drawn.mean_power(2)[0]}

@@ -141,7 +141,7 @@ def _report_of(
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, without the design effect of groups
     base_rates = {c: float(v / weight) for c, v in zip(sums.classes, totals.class_weight, strict=True)}
-    # Only for one class, and for independent rows.
+    # A base rate moves for one class; its test needs independent rows.
     asked = only is not None and only.label in base_rates and (rows is None or rows.groups is None)
     moved = MovedBaseRate.of(only.grid, base_rates[only.label], weight * unit) if only is not None and asked else None
     found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged), moved)

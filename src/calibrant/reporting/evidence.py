@@ -380,7 +380,7 @@ def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray
 
     stated = np.broadcast_to(cells.score[..., None, :], drawn.gap.shape)
     right, filled = stated + drawn.gap, (cells.count > 0)[..., None, :]
-    # The part that the map missed where it crosses the threshold moves it, in log odds: a step of a logistic fit.
+    # Outcomes that the map missed near the threshold move it there, in log odds: a step of a logistic fit.
     right = np.clip(right, _EDGE, 1 - _EDGE)
     near = drawn.beside(right, np.full(right[..., :1].shape, threshold))
     information = (near * drawn.share * right * (1 - right)).sum(axis=-1, keepdims=True)
