@@ -69,7 +69,7 @@ def test_ends_of_the_near_isotonic_path(seed, n, kind):
 def test_the_average_of_the_near_isotonic_path(seed, n, kind):
     """ENIR by hand: models where pieces merge, found on a fine search of the penalty, and weighed by their BIC."""
     s, y, w, share, total = outcomes(seed, n, kind)
-    fitted = {name: c.NearIsotonic(name).fit(s, y, w) for name in ("bic-average", "bic")}
+    fitted = {name: c.NearIsotonic(name, clip=None).fit(s, y, w) for name in ("bic-average", "bic")}
 
     def pieces(penalty):
         return 1 + int((np.abs(np.diff(optimum(share, total, penalty))) > 1e-9).sum())
