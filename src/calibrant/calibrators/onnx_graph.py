@@ -45,7 +45,7 @@ class Graph:
             array = array.astype(object if array.dtype.kind in "OU" else np.float64)
         name = f"constant_{len(self.constants)}"
         if array.dtype == object:
-            texts = [str(text).encode() for text in array.ravel()]
+            texts: Any = [str(text).encode() for text in array.ravel()]
             self.constants.append(helper.make_tensor(name, 8, array.shape, texts))
         else:
             self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
