@@ -46,8 +46,8 @@ def page(repetitions: int) -> Iterator[str]:
     """The page, as lines."""
     yield "# One odds ratio: how often a report says so"
     yield ""
-    yield f"Written by `python -m benchmarks.coverage.one_odds_ratio --repetitions {repetitions}`: share of samples, in %,"
-    yield "with its standard error. It should be 95 in the first row, where there are rows enough, and 0 in the others."
+    yield f"Written by `python -m benchmarks.coverage.one_odds_ratio --repetitions {repetitions}`: share of samples, in"
+    yield "%, with its standard error. It should be 95 in the first row, where there are rows enough, and 0 elsewhere."
     yield ""
     yield f"| truth | {' | '.join(f'{n:,} rows' for n in ROWS)} |"
     yield "|---|" + "--:|" * len(ROWS)
