@@ -98,12 +98,12 @@ def main() -> None:
         "coverage and width of the 95 % interval, before → now; cells (a truth and a size) in which the absolute error",
         "fell, or grew, by more than two standard errors of the paired difference.",
         "",
-        "| truths | rows | how many | read the same | RMSE ratio | coverage | width ratio | better | worse |",
-        "|---|--:|--:|--:|--:|---|--:|--:|--:|",
+        "| truths | rows | how many | RMSE ratio | coverage | width ratio | better | worse |",
+        "|---|--:|--:|--:|---|--:|--:|--:|",
     ]
     worse: list[str] = []
     for (track, n), cells in grouped.items():
-        ratios, widths, covers, counts, same = [], [], [], [0, 0], 0.0
+        ratios, widths, covers, counts = [], [], [], [0, 0]
         for name, one in cells:
             t, a, b = one["truth"], np.array(one["before"]), np.array(one["now"])
             errors = [np.abs(v[:, 0] - t) for v in (a, b)]
@@ -111,7 +111,6 @@ def main() -> None:
             ratios.append(float(of(errors[1]) / of(errors[0])))
             widths.append(float(np.mean(b[:, 2] - b[:, 1]) / np.mean(a[:, 2] - a[:, 1])))
             covers.append([np.mean((v[:, 1] <= t + 1e-9) & (t <= v[:, 2] + 1e-9)) for v in (a, b)])
-            same += float(np.mean((a == b).all(axis=1)))
             change = errors[1] - errors[0]
             far = change.mean() / max(change.std(ddof=1) / np.sqrt(len(change)), 1e-300)
             counts[0] += bool(far < -2)
@@ -122,7 +121,7 @@ def main() -> None:
                 )
         before, after = np.mean(covers, axis=0)
         lines.append(
-            f"| {track} | {n:,} | {len(cells)} | {100 * same / len(cells):.0f} % | "
+            f"| {track} | {n:,} | {len(cells)} | "
             f"{np.exp(np.mean(np.log(ratios))):.2f} | {before:.3f} → {after:.3f} | "
             f"{np.exp(np.mean(np.log(widths))):.2f} | {counts[0]} | {counts[1]} |"
         )
