@@ -21,7 +21,7 @@ _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
 #: Evidence of the smooth map against calibrated scores from which on ranges are sought; by how much it exceeds that of
 #: its first cosines where they are sought beside these (and the evidence against a score that stands apart); and by
 #: how much that of ranges, to a first approximation, may be below it.
-_CLEAR, _ROOM, _NEAR_EVIDENCE = 2.0, 1.0, 4.0
+_CLEAR, _ROOM, _NEAR_EVIDENCE = 4.0, 1.0, 4.0
 #: How many more ranges as good as the last are hoped for, where the first cosines do not explain as much as all.
 _AS_GOOD = 3.0
 #: Rows below which ranges are not sought.
