@@ -138,7 +138,7 @@ def test_subgroups_within_a_model_are_refused():
 
 
 def test_what_is_no_calibrator_is_refused():
-    with pytest.raises(TypeError, match="calibrator must be a calibrator of this package or a CalibratedModel"):
+    with pytest.raises(TypeError, match="calibrator must be a calibrator or a CalibratedModel"):
         c.to_onnx(GaussianNB())
 
     class Own(c.BinaryCalibrator):

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.checks import check_type
 from ..data.types import AnyArray, FloatArray
 from ..sums import Edges
 from .base import EPS, Calibrator
@@ -55,7 +56,7 @@ def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
     ImportError
         Without the packages of ``calibrant[onnx]``.
     TypeError
-        For anything but a calibrator of this package or a :class:`CalibratedModel`.
+        For anything but a calibrator or a :class:`CalibratedModel`.
 
     See Also
     --------
@@ -67,7 +68,7 @@ def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
     beyond [0, 1] are clipped. Searches are binary, so that large tables are fast too. Within a model skl2onnx computes
     the scores of most classifiers in single precision: probabilities differ by some 1e-7, and by a whole step of a
     calibrator that has steps where a score lies on one. ``OneVsOne(coupling="likelihood")`` takes 15 steps of Newton's
-    method.
+    method. Cost O(size of the calibrator).
 
     Examples
     --------
@@ -77,8 +78,7 @@ def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
     >>> open("platt.onnx", "wb").write(model.SerializeToString())  # doctest: +SKIP
     """
     _need("onnx")
-    if not isinstance(calibrator, (Calibrator, CalibratedModel)):
-        raise TypeError(f"calibrator must be a calibrator of this package or a CalibratedModel; got {calibrator!r}")
+    check_type("calibrator", calibrator, (Calibrator, CalibratedModel), "a calibrator or a CalibratedModel")
     check_is_fitted(calibrator)
     graph = Graph()
     if isinstance(calibrator, CalibratedModel):
