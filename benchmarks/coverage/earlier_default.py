@@ -4,7 +4,8 @@
 
 Before, its map had no ranges of its own, and its slope always turned it about the mean of the log odds. Tracks are
 those of the benchmark, on which both were developed, with other seeds; mixtures (models trained on 300 rows, truths of
-100,000 labelled ones) and the truths of ``assumptions`` played no part. Errors are compared in pairs.
+100,000 labelled ones), the truths of ``assumptions`` and real models (pools of the arena's reporting half, where it is
+built) played no part. Errors are compared in pairs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 import warnings
 import zlib
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,9 @@ from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
 from .. import arguments
+from ..arena.halves import REPORTING
+from ..arena.reading import Experiment, draw, experiments
+from ..arena.store import CACHE
 from ..store import found_of
 from .assumptions import MACHINES, TRUTHS
 from .correction import Hostile, OfMixture
@@ -42,6 +48,31 @@ NOTIONS = {
 }
 
 
+@dataclass(frozen=True)
+class OfArena:
+    """A real model, by its confidences: rows of its pool, or with labels drawn anew."""
+
+    told: Experiment
+    track = "real models"
+
+    @property
+    def name(self) -> str:
+        return self.told.name
+
+    def truth(self, notion: str, norm: float) -> Any:
+        return self.told.truths[notion]
+
+    def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        drawn = [draw(self.told, n, seed) for seed in range(n_sets)]
+        return np.stack([one.y_prob for one in drawn]), np.stack([one.y_true for one in drawn])
+
+    problems = OfMixture.problems
+
+
+#: Folder of the arena, where it is built.
+_ARENA = CACHE
+
+
 @cache
 def truths() -> dict[str, tuple[Any, str]]:
     """Truths by name, with the notion they are read under."""
@@ -50,6 +81,7 @@ def truths() -> dict[str, tuple[Any, str]]:
         found += [(d, notion) for d in distributions(track) if notion in d.notions]
     found += [(OfMixture(seed, m), "confidence") for seed in range(12) for m in ("logistic", "bayes", "svc", "forest")]
     found += [(Hostile(t), "confidence") for t in (*TRUTHS, *MACHINES) if not t.name.startswith("by a rule")]
+    found += [(OfArena(one), "confidence") for one in experiments(REPORTING, cache=_ARENA)]
     return {f"{d.track}: {d.name}": (d, notion) for d, notion in found}
 
 
@@ -80,9 +112,18 @@ def found(name: str, n: int, repetitions: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = arguments.parser(__doc__, repetitions=40, only="truths", write=True, store=True).parse_args()
+    global _ARENA
+    parser = arguments.parser(__doc__, repetitions=40, only="truths", write=True, store=True)
+    parser.add_argument("--cache", type=Path, default=CACHE, help="the arena, whose reporting half is read where it is")
+    options = parser.parse_args()
+    _ARENA = options.cache
     warnings.simplefilter("ignore")
-    asked = [(name, n, options.repetitions) for name in truths() if options.only in name for n in SIZES]
+    asked = [
+        (name, n, options.repetitions)
+        for name, (d, _) in truths().items()
+        for n in SIZES
+        if options.only in name and n <= (d.told.largest if isinstance(d, OfArena) else n)
+    ]
     known = found_of(options.store, asked, found)
     grouped: dict[tuple[str, int], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
     for name, n, _ in asked:
