@@ -85,7 +85,7 @@ class NearIsotonic(Knots):
     >>> s, y = [0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1]
     >>> NearIsotonic(0.25, clip=None).fit(s, y).values_.tolist()  # half of the way to isotonic regression
     [0.0, 0.75, 0.25, 1.0]
-    >>> NearIsotonic(9.0).fit(s, y).values_.tolist()
+    >>> NearIsotonic(9.0, clip=None).fit(s, y).values_.tolist()
     [0.0, 0.5, 0.5, 1.0]
     """
 
