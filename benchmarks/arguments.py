@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+from calibrant.data.writing import write_text
+
 
 def parser(
     doc: str | None,
@@ -39,4 +41,4 @@ def finish(options: argparse.Namespace, lines: Iterable[str]) -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if options.write is not None:
-        options.write.write_text(text, encoding="utf-8")
+        write_text(options.write, text)

@@ -12,6 +12,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from calibrant.data.writing import write_text
+
 #: What a room is for, and why it has the lines that it has.
 FEATURES = {
     "calibrators": "28 calibrators: rows of docs/papers.md, or what the arena found of use; choosing, averaging, "
@@ -87,7 +89,7 @@ def main() -> None:
     print("\n".join(table))
     if options.write:
         intro = Path(__file__).with_name("code_lines_intro.md").read_text(encoding="utf-8")
-        options.write.write_text("\n".join([intro, *table, ""]), encoding="utf-8")
+        write_text(options.write, "\n".join([intro, *table, ""]))
     print(f"\nThe {options.most} longest:")
     for path, n in sorted(lines.items(), key=lambda item: -item[1])[: options.most]:
         print(f"{n:5d}  {path}")

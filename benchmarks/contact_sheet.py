@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.calibrators import Identity, PlattScaling
+from calibrant.data.writing import write_text
 from calibrant.decisions import decision_calibration_error, optimism_corrected, risk_coverage
 from calibrant.scores import brier_curve, grouping_loss, murphy_curve, rank_models
 from calibrant.significance import calibration_belt, confidence_direction, hosmer_lemeshow_test
@@ -86,7 +87,7 @@ def shoot(page: Path, picture: Path, width: int, height: int) -> None:
     """Photograph a page at a width: in a frame, for a window of Chromium is never narrower than 500 pixels."""
     frame = page.with_suffix(".frame.html")
     style = f"border:0;width:{width}px;height:{height}px"
-    frame.write_text(f"<body style='margin:0'><iframe style='{style}' src='{page.name}'></iframe>", encoding="utf-8")
+    write_text(frame, f"<body style='margin:0'><iframe style='{style}' src='{page.name}'></iframe>")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000")
     size = f"--window-size={max(width, 500)},{height}"
     subprocess.run(
@@ -117,7 +118,7 @@ def overflows(shown: dict[str, str], folder: Path) -> dict[str, list[int]]:
     )
     page = folder / "probe.html"
     script = f"addEventListener('load', () => setTimeout(() => {{ {PROBE} }}, 500));"
-    page.write_text(f"<!doctype html><meta charset=utf-8><body>{frames}<script>{script}</script>", encoding="utf-8")
+    write_text(page, f"<!doctype html><meta charset=utf-8><body>{frames}<script>{script}</script>")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1200", "--virtual-time-budget=20000")
     command = [str(CHROMIUM), *flags, "--dump-dom", page.as_uri()]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -137,7 +138,7 @@ def main(folder: Path) -> None:
     sheet = f"<!doctype html><meta charset=utf-8><style>{style}</style>{''.join(parts)}"
     for width in WIDTHS:
         page = folder / f"{width}.html"
-        page.write_text(sheet, encoding="utf-8")
+        write_text(page, sheet)
         shoot(page, folder / f"{width}.png", width, 30_000 if width < 500 else 22_000)
     style = "<!doctype html><meta charset=utf-8><style>body{margin:8px;font:14px system-ui,sans-serif}</style>"
     shown = {name: style + one._repr_html_() for name, one in found}

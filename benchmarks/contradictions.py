@@ -8,7 +8,6 @@ printed with the seed that repeats it. What was found is kept in FILE, so that a
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
 from contextlib import nullcontext
@@ -17,8 +16,10 @@ from pathlib import Path
 from tests.property.test_verdict import contradictions, drawn
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from . import arguments
+from .store import lines_of
 
 
 def judged(seed: int) -> tuple[str, str]:
@@ -41,18 +42,13 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-    kept: dict[int, tuple[str, str]] = {}
-    if options.kept is not None and options.kept.exists():
-        lines = options.kept.read_text(encoding="utf-8").splitlines()
-        kept = {seed: (verdict, wrong) for seed, verdict, wrong in map(json.loads, lines)}
     seeds = range(options.first, options.first + options.reports)
-    with nullcontext() if options.kept is None else options.kept.open("a", encoding="utf-8") as file:
+    with nullcontext(([], list)) if options.kept is None else lines_of(options.kept) as (there, add):
+        kept = {seed: (verdict, wrong) for seed, verdict, wrong in there}
         for seed in seeds:
             if seed not in kept:
                 kept[seed] = judged(seed)
-                if file is not None:
-                    file.write(json.dumps([seed, *kept[seed]]) + "\n")
-                    file.flush()
+                add([seed, *kept[seed]])
     wrong = {seed: kept[seed][1] for seed in seeds if kept[seed][1]}
     for seed, words in wrong.items():
         print(f"report {seed}: {words}")
@@ -68,7 +64,7 @@ def main() -> None:
     print(text)
     if options.write is not None:
         page = f"# Reports that contradict themselves\n\nWritten by `python -m benchmarks.contradictions`.\n\n{text}"
-        options.write.write_text(page, encoding="utf-8")
+        write_text(options.write, page)
 
 
 if __name__ == "__main__":

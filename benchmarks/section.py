@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from calibrant.data.writing import write_text
+
 HEAD = """# Clinical and decision measures: sizes, coverages, power
 
 What `calibration_belt`, `expected_cost`, `decision_calibration_error` and `subgroup_calibration` promise, simulated
@@ -16,4 +18,4 @@ def write_section(page: Path, title: str, text: str) -> None:
     section = f"\n## {title}\n\n{text.strip()}\n"
     pattern = re.compile(rf"\n## {re.escape(title)}\n.*?(?=\n## |\Z)", re.DOTALL)
     whole = pattern.sub(lambda _: section, whole) if pattern.search(whole) else whole.rstrip("\n") + "\n" + section
-    page.write_text(whole, encoding="utf-8")
+    write_text(page, whole)

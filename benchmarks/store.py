@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,28 @@ def found_of(
     store: Path, asked: Iterable[tuple[Any, ...]], found: Callable[..., dict[str, Any]]
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
     """What was found of every key: that in the store, and of those asked for what is missing there, which is added."""
-    known = {}
-    if store.exists():
-        for line in store.read_text(encoding="utf-8").splitlines():
-            key, result = json.loads(line)
-            known[tuple(key)] = result
-    with store.open("a", encoding="utf-8") as file:
+    with lines_of(store) as (there, add):
+        known = {tuple(key): result for key, result in there}
         for key in asked:
             if key not in known:
                 known[key] = found(*key)
-                file.write(json.dumps([key, known[key]]) + "\n")
-                file.flush()
+                add([key, known[key]])
     return known
+
+
+@contextmanager
+def lines_of(store: Path) -> Iterator[tuple[list[Any], Callable[[Any], None]]]:
+    """What the lines of a file say, and what adds one. A last line that was cut off, by a kill or a full disk, goes."""
+    with store.open("a+b") as file:
+        file.seek(0)
+        text = file.read()
+        file.truncate(text.rfind(b"\n") + 1)
+
+        def add(content: Any) -> None:
+            file.write(json.dumps(content).encode() + b"\n")
+            file.flush()
+
+        yield [json.loads(line) for line in text.split(b"\n")[:-1]], add
 
 
 def share(hits: list[bool]) -> str:

@@ -54,6 +54,12 @@ def names() -> dict:
     bayes = GaussianNB().fit(X_train, y_train)
     forest = RandomForestClassifier(30, random_state=0).fit(X_train, y_train)
     digits = cal.datasets.load_digits_predictions()
+    p_tags = rng.random((2_000, 4))
+    y_tags = rng.random((2_000, 4)) < p_tags**1.5
+    died_at, left_at = -5 * rng.exponential(size=5_000) / np.log1p(-p), rng.exponential(10, 5_000)
+    time, died, p_died = np.minimum(died_at, left_at), died_at <= left_at, p
+    n = rng.integers(1, 30, 400)
+    days = pd.DataFrame({"days": n, "rain": rng.binomial(n, p[:400]), "forecast": p[:400]})
     parts = ((rng.random(100_000) < s, s) for s in (rng.random(100_000) for _ in range(50)))
     return locals() | {"y_digits": digits.y_true, "p_digits": digits.y_prob} | {
         "p_bayes": bayes.predict_proba(X_test)[:, 1], "p_forest": forest.predict_proba(X_test)[:, 1]

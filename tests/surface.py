@@ -8,12 +8,14 @@ import calibrant as cal
 
 #: Modules that need an extra are read by the tests that have it.
 MODULES = (
+    "adapters",
     "benchmark",
     "calibrators",
     "datasets",
     "decisions",
     "estimators",
     "exceptions",
+    "llm",
     "notions",
     "plot",
     "results",

@@ -75,7 +75,13 @@ def test_the_normal_test_of_a_gap_has_the_variance_of_weighted_sums():
 
 def asked(problems, **about):
     given = {"notion": "classwise", "norm": 1, "average": "power", "dependent": True, "level": 0.9, "size": 1e6}
-    return Question(labels=tuple(range(problems)), shares=(1 / problems,) * problems, n_samples=10**6, **given | about)
+    return Question(
+        labels=tuple(range(problems)),
+        shares=(1 / problems,) * problems,
+        n_samples=10**6,
+        exclusive=True,
+        **given | about,
+    )
 
 
 def test_errors_of_classes_correlate_by_three_tenths():

@@ -156,9 +156,9 @@ def test_two_columns():
         ([0, 1, 2], {"labels": [0, "a", 2]}, TypeError, "labels must be of one kind (int, bool or str); got [0, 'a', 2]"),
         ([0, 1, 2], {"labels": [0, None, 2]}, TypeError, "labels must be of one kind"),
         ([0, 1, 2], {"pos_label": 1}, ValueError, "pos_label is for a 1-D y_prob; y_prob has 3 columns (got pos_label=1)"),
-        (np.tri(3, dtype=int), {}, ValueError, "y_true has rows of several labels, or of none (row 1 has 2 ones), so each label is a two-class problem: pass y_true[:, k] and y_prob[:, k]"),
-        (np.zeros((3, 3)), {}, ValueError, "(row 0 has 0 ones), so each label is a two-class problem"),
-        (np.eye(3, 4), {}, ValueError, "y_true has one-hot rows of 4 columns, and y_prob has columns for 3 labels"),
+        (np.tri(3, dtype=int), {"multilabel": False}, ValueError, "y_true has rows of several labels, or of none (row 1 has 2 ones), so each label is a two-class problem: use notion='multilabel', where it is taken, or pass y_true[:, k] and y_prob[:, k]"),
+        (np.zeros((3, 3)), {"multilabel": False}, ValueError, "(row 0 has 0 ones), so each label is a two-class problem"),
+        (np.eye(3, 4), {}, ValueError, "y_true has rows of 4 columns, and y_prob has columns for 3 labels"),
         (np.eye(3), {"labels": ["a", "b"]}, ValueError, "labels must name one label per column: y_prob has 3, labels has 2"),
         (np.eye(3) / 2, {}, ValueError, "y_true must be 1-D; got shape (3, 3)"),
         ([[5.2, 1], [3.1, 0], [2.0, 1]], {}, ValueError, "(time, event) pairs? Probabilities are of an event by some time t"),
@@ -177,11 +177,12 @@ def test_multiclass_labels_refused(y, options, kind, text):
         (["a", "b", float("nan"), "a"], ValueError, "y_true must have no missing labels; row 2 is nan"),
         (np.array(["a", "b", np.nan, "a"], dtype=object), ValueError, "y_true must have no missing labels; row 2 is nan"),
         ([0, 1, np.nan, 1], ValueError, "y_true must hold class labels; row 2 is nan"),
-        ([0.1, 0.9, 0.8, 0.2], ValueError, "row 0 is 0.1 (are y_true and y_prob swapped?)"),
+        ([1.1, 0.9, 0.8, 0.2], ValueError, "row 0 is 1.1, and row 1 is 0.9 (continuous numbers: are y_true and y_prob swapped?)"),
+        ([1.5, 2.5, 0, 1], ValueError, "row 0 is 1.5 (continuous numbers: are y_true and y_prob swapped?)"),
         ([0, "a", 1, 1], TypeError, "labels of one kind (int, bool or str); row 1 is 'a' (str)"),
         (["a", 0, 1, 1], TypeError, "labels of one kind (int, bool or str); row 1 is 0 (int)"),
         (np.array(["2020-01-01"] * 4, dtype="M8[D]"), TypeError, "got dtype datetime64[D]"),
-        (np.array([0, 1, 1, 0]) * 1j, TypeError, "got dtype complex128"),
+        (np.array([0, 1, 1, 0]) * 1j, ValueError, "got dtype complex128"),
         (1, ValueError, "y_true must be 1-D; got a single value"),
         ([], ValueError, "y_true must not be empty; got 0 rows"),
         (None, TypeError, "y_true must be an array, a list, a data-frame column or frame, or a tensor; got NoneType"),
@@ -362,7 +363,7 @@ def test_labels_as_objects_and_as_floats():
     assert as_predictions([1.0, 2.0, 2.0], P3, labels=[1.0, 2.0, 3.0]).classes == (1, 2, 3)
     refused(ValueError, "row 1 is 1e+30, which a float cannot represent exactly", [0.0, 1e30, 1.0, 0.0])
     assert as_predictions(np.array([b"b", b"a", b"c"], dtype=object), P3).classes == (b"a", b"b", b"c")
-    refused(ValueError, "row 1 is 0.5", np.array([0, 0.5, 1, 0], dtype=object))
+    refused(ValueError, "row 1 is 1.5", np.array([0, 1.5, 1, 0], dtype=object))
 
 
 def test_one_bool_seen_keeps_its_kind():

@@ -106,6 +106,7 @@ def test_rare_classes_are_drawn_until_they_come():
         ({"y": np.arange(150) % 3}, "y must hold two classes; got 3"),
         ({"y": np.arange(149) % 2}, "inconsistent numbers of samples"),
         ({"pos_label": "ill"}, "pos_label must be one of"),
+        ({"sample_weight": 1.0 * (np.arange(150) == 3)}, "sample_weight must be positive in some row of each class"),
         ({"n_jobs": 0}, "n_jobs must be None or an int >= 1"),
         ({"n_resamples": 1}, "n_resamples must be an int >= 2"),
         ({"level": 95}, "level must lie"),

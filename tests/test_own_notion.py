@@ -202,7 +202,7 @@ def test_labels_drawn_anew_meet_the_same_scores():
     for name in ("class-specific", "confidence", "top-label", "classwise", "canonical"):
         notion = cal.notions.ClassSpecific(2) if name == "class-specific" else as_notion(name, p)
         reducer = notion.reducer(p)
-        found, wanted, before = reducer(codes), notion.reduce(replace(p, codes=codes)), reducer(p.codes)
+        found, wanted, before = reducer(codes), notion.reduce(replace(p, truth=codes)), reducer(p.codes)
         if name == "canonical":
             assert found.probs is before.probs
             np.testing.assert_array_equal(found.codes, wanted.codes)

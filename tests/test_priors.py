@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import calibrant as cal
 from calibrant.calibrators import PlattScaling, VectorScaling
 from calibrant.calibrators.label_shift import PriorRows
+from calibrant.calibrators.saving import sealed
 from calibrant.cli.commands import app
 from calibrant.exceptions import PriorShiftWarning
 
@@ -244,7 +245,7 @@ def test_the_command_applies_a_calibrator_under_other_base_rates(k, tmp_path):
     assert "--prior must" in wrong.output
     saved = json.loads((tmp_path / "fitted.json").read_text())
     del saved["fitted"]["prior_"]  # as an earlier version wrote it
-    (tmp_path / "fitted.json").write_text(json.dumps(saved))
+    (tmp_path / "fitted.json").write_text(json.dumps(sealed(saved)))
     assert CliRunner().invoke(app, [*given, "--force"]).exit_code == 0
     assert "--prior needs a calibrator" in CliRunner().invoke(app, [*given, "--force", "--prior", written]).output
 

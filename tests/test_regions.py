@@ -94,12 +94,17 @@ def test_what_is_said_of_a_region_is_so(rows, repeated):
         assert 0 <= found.low <= found.high <= 1
         assert found.rows >= LEAST_ROWS
         assert 0 < found.share <= 1
-        if found.values:
-            inside = np.abs(s[:, None] - np.array(found.values)).min(axis=1) < 2e-5
-        else:
-            inside = (s >= found.low - 2e-5) & (s <= found.high + 2e-5)
-        assert found.share == pytest.approx(inside.mean(), abs=2 / len(s))
-        assert (found.gap > 0) == (y[inside].mean() > s[inside].mean())
+        # Rows within a cell of the histogram (1.5e-5) of an end may count or not.
+        shares, sides = [], []
+        for near in (-2e-5, 2e-5):
+            if found.values:
+                inside = np.abs(s[:, None] - np.array(found.values)).min(axis=1) < 2e-5
+            else:
+                inside = (s >= found.low - near) & (s <= found.high + near)
+            shares.append(inside.mean())
+            sides.append((y - s)[inside].sum() > 0)
+        assert shares[0] - 1e-9 <= found.share <= shares[1] + 1e-9
+        assert (found.gap > 0) in sides
 
 
 @pytest.mark.slow

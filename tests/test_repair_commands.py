@@ -105,6 +105,7 @@ def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
     assert "> average" in text
     assert run(capsys, "apply", model, source, "--out", out)[0] == 0
     with FileTable(str(out)) as table:
+        table.read_as(["id"], ["y_prob"])
         got = next(table.batches())
     assert got.columns == binary.columns
     calibrator = load_calibrator(model)
@@ -254,7 +255,9 @@ def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     source.write_text("id,y_prob\n1,0.5\n2,high\n")
     assert "row 1 is 'high'" in refused(capsys, "apply", model, source, "--out", tmp_path / "o.csv")
     source.write_text("id,y_prob\n1,0.5\n2,\n")
-    assert "row 1 is nan" in refused(capsys, "apply", model, source, "--out", tmp_path / "o.csv")
+    assert "scores['y_prob'] must have no missing values; row 1 is null" in refused(
+        capsys, "apply", model, source, "--out", tmp_path / "o.csv"
+    )
 
 
 @pytest.mark.slow

@@ -161,13 +161,10 @@ def test_classes(capsys, folder, many, engine, notion):
     assert got["headline"]["value"] == pytest.approx(want, rel=1e-9)
 
 
-def test_arrow_by_polars(capsys, folder, table):
-    got = found(capsys, "report", folder / "some-*.arrow", "--engine", "polars", "--label", "y", "--prob", "p")
+@pytest.mark.parametrize("engine", EVERY)
+def test_arrow(capsys, folder, table, engine):
+    got = found(capsys, "report", folder / "some-*.arrow", "--engine", engine, "--label", "y", "--prob", "p")
     assert got["headline"]["value"] == pytest.approx(cal.calibration_error(table["y"], table["p"]), rel=1e-9)
-    if importlib.util.find_spec("duckdb") is None:
-        return
-    code, _, err = run(capsys, "report", folder / "some-*.arrow", "--engine", "duckdb", "--label", "y")
-    assert (code, "--engine duckdb reads csv, parquet and ndjson, not arrow" in err) == (2, True)
 
 
 @pytest.mark.engines

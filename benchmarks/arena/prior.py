@@ -105,7 +105,7 @@ def read(source: Source, path: Path, names: list[str]) -> list[Row]:
                 kept[f"{about}|{name}"] = values
             for name in missing:  # also where there is nothing to read
                 kept.setdefault(f"{about}|{name}", np.empty(0))
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, **kept)
     rows: dict[str, Row] = {}
     for key, values in kept.items():

@@ -34,7 +34,7 @@ def rare(cache: Path) -> Iterator[Experiment]:
             kept = cache / RARE / f"{path.stem}.{model}.npz"
             if not kept.exists():
                 p = held_out(MODELS[model], rows, SEED)
-                with replacing(kept) as temporary, temporary.open("wb") as file:
+                with replacing(kept) as file:
                     np.savez_compressed(file, p=p)
             with np.load(kept) as file:
                 yield Experiment(path.stem, model, "tabular", RARE, kin, file["p"], rows.y, {}, {})

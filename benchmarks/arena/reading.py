@@ -84,26 +84,32 @@ class Sample:
 
 
 def experiments(
-    half: str, *, kind: str | None = None, pools: bool | None = None, cache: Path = CACHE, only: str = ""
+    half: str,
+    *,
+    kind: str | None = None,
+    pools: bool | None = None,
+    cache: Path = CACHE,
+    only: str = "",
+    truths: bool = True,
 ) -> Iterator[Experiment]:
     """All that is built of a half, in the order of names.
 
     ``kind``: ``"tabular"`` or ``"network"``; ``pools``: True for pools of at least 5,000 rows, False for what has
-    labels drawn anew; ``only``: a part of the name.
+    labels drawn anew; ``only``: a part of the name; without ``truths`` none are read, nor need they be built.
     """
     if half not in HALVES:
         raise ValueError(f"half must be one of {', '.join(map(repr, HALVES))}; got {half!r}")
-    for path in sorted((cache / "truths").glob("*.npz")):
+    for path in sorted((cache / ("truths" if truths else "predictions")).glob("*.npz")):
         data, model = path.stem.split(".")
         if FAMILY[data].half != half or only not in path.stem:
             continue
         entry = Entry(cache, data, model)
         what = str(entry.about()["kind"])
-        truths, maps = entry.read_truths()
+        known, maps = entry.read_truths() if truths else ({}, {})
         if kind not in (None, what) or pools not in (None, not maps):
             continue
         p, y = entry.read_predictions()
-        yield Experiment(data, model, what, half, FAMILY[data].kin, p, y, truths, maps)
+        yield Experiment(data, model, what, half, FAMILY[data].kin, p, y, known, maps)
 
 
 def draw(experiment: Experiment, n: int, seed: int, notion: str = "confidence") -> Sample:

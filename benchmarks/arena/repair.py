@@ -4,9 +4,9 @@
 
 An experiment is a data set × a model × a number of rows to fit; its losses are means over splits of the held-out rows,
 judged on 300 to 2,000 rows that were not fitted. What is done is kept in the cache by calibrator, and not done again:
-remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` joins where it is installed,
-with numba and venn-abers. The choosing half is for development; the reporting half is read once, with the code that
-ships.
+remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` (with numba and venn-abers),
+`betacal` and `venn-abers` join where they are installed. Truths need not be built (`build --predictions`). The choosing
+half is for development; the reporting half is read once, with the code that ships.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from .repair_page import page
 from .store import CACHE
 
 SIZES = (100, 300, 1000, 5000)
+#: Least probability of a label where scores are exactly 0 or 1: in the log-loss elsewhere it is 1e-6.
+CLIPPED = 1e-9
 #: Rows that losses are means of.
 FEWEST, MOST = 300, 2000
 #: Makes a fitted map, (n, K) to (n, K), of probabilities, labels and K.
@@ -58,6 +60,11 @@ def ours(make: Callable[[], c.Calibrator]) -> Fit:
         return one.set_params(labels=list(range(k))).fit(p, y).predict_proba
 
     return fit
+
+
+def without_end_smoothing(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
+    """`AutoCalibrator` that keeps scores of exactly 0 and 1 where it leaves scores alone."""
+    return c.AutoCalibrator(c.default_candidates(k), labels=list(range(k))).fit(p, y).predict_proba
 
 
 def fix(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -109,9 +116,38 @@ def of_probmetrics(method: str, **options: Any) -> Fit:
     return fit
 
 
+def of_betacal(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Beta calibration by its authors; of several classes, one against the rest."""
+    from betacal import BetaCalibration
+
+    def second(scores: np.ndarray, label: int) -> Callable[[np.ndarray], np.ndarray]:
+        one = BetaCalibration("abm").fit(scores[:, [label]], (y == label).astype(int))
+        return lambda q: np.asarray(one.predict(q[:, [label]]))
+
+    if k == 2:
+        map_of = second(p, 1)
+        return lambda q: np.column_stack([1 - map_of(q), map_of(q)])
+    maps = [second(p, label) for label in range(k)]
+
+    def together(q: np.ndarray) -> np.ndarray:
+        out = np.column_stack([one(q) for one in maps])
+        return out / out.sum(axis=1, keepdims=True)
+
+    return together
+
+
+def of_venn_abers(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The package venn-abers, on scores that were held out of training."""
+    from venn_abers import VennAbersCalibrator
+
+    return lambda q: np.asarray(VennAbersCalibrator().predict_proba(p_cal=p, y_cal=y, p_test=q))
+
+
 CALIBRATORS: dict[str, Fit] = {
     "identity": ours(c.Identity),
+    "end-smoothing": ours(c.EndSmoothing),
     "auto": ours(c.AutoCalibrator),
+    "auto, ends as they are": without_end_smoothing,
     "fix": fix,
     "temperature": ours(c.TemperatureScaling),
     "ensemble-temperature": ours(c.EnsembleTemperatureScaling),
@@ -135,12 +171,19 @@ if find_spec("probmetrics"):
         "probmetrics temperature": of_probmetrics("ts-mix"),
         "probmetrics Venn-Abers": of_probmetrics("ivap"),
     }
+if find_spec("betacal"):
+    CALIBRATORS["betacal beta"] = of_betacal
+if find_spec("venn_abers"):
+    CALIBRATORS["package venn-abers"] = of_venn_abers
 #: Those of which the best for an experiment, known afterwards, is the oracle: ours that choose nothing.
-SINGLE = [name for name in CALIBRATORS if name not in ("auto", "fix") and " " not in name]
+SINGLE = [name for name in CALIBRATORS if name not in ("auto", "fix", "end-smoothing") and " " not in name]
 
 
 def read(one: Experiment, n: int, fit: Fit, splits: int) -> dict[str, Any]:
-    """Losses of splits, seconds of a fit, and in how many splits it failed and left the scores alone."""
+    """Losses of splits, seconds of a fit, and in how many splits it failed and left the scores alone.
+
+    Losses are the log-loss, the Brier score, and the log-loss of probabilities of at least 1e-9.
+    """
     p = one.y_prob.astype(np.float64)
     p /= p.sum(axis=1, keepdims=True)
     losses, seconds, failed = [], 0.0, 0
@@ -157,7 +200,10 @@ def read(one: Experiment, n: int, fit: Fit, splits: int) -> dict[str, Any]:
         except Exception:  # peers fail in ways of their own, as where a class has no rows
             q, failed = p[judged], failed + 1
         seconds += process_time() - start
-        losses.append([float(losses_of(q, one.y_true[judged], goal).mean()) for goal in ("log-loss", "brier")])
+        codes = one.y_true[judged]
+        unlikely = np.maximum(q[np.arange(len(q)), codes], CLIPPED)
+        each = [losses_of(q, codes, goal) for goal in ("log-loss", "brier")] + [-np.log(unlikely)]
+        losses.append([float(np.mean(loss)) for loss in each])
     return {"splits": splits, "losses": np.mean(losses, axis=0).tolist(), "seconds": seconds / splits, "failed": failed}
 
 
@@ -184,6 +230,7 @@ def lines(one: Experiment, options: Any, names: list[str]) -> Iterator[dict[str,
             found[name] = done
         else:
             about = {"name": one.name, "kin": one.kin, "kind": one.kind, "classes": one.n_classes, "n": n}
+            about["ends"] = bool((one.y_prob == 0).any())
             yield about | {"read": found}
 
 
@@ -201,7 +248,7 @@ def main() -> None:
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scores of 0 and 1, classes without rows, peers' own
-        for i, one in enumerate(experiments(options.half, cache=options.cache, only=options.only)):
+        for i, one in enumerate(experiments(options.half, cache=options.cache, only=options.only, truths=False)):
             if i % options.every == 0:
                 found += lines(one, options, names)
                 print(one.name, flush=True)

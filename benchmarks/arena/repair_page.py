@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,37 @@ def page(lines: list[dict[str, Any]], half: str, splits: int, single: list[str])
         splits=splits,
         least=LEAST,
         single=", ".join(single),
+        said=said(lines, single),
         all="\n\n".join(board(lines, goal, single) for goal in range(2)),
         groups="\n\n".join(groups(lines, goal, single) for goal in range(2)),
+        ends=ends(lines),
         worst="\n\n".join(worst(lines, goal) for goal in range(2)),
     )
+
+
+#: Scores in words: the first counts probabilities of labels as 1e-6 at least, the last as 1e-9.
+WORDS = ("log-loss", "Brier score", "log-loss from 1e-9 on")
+SHOWN = ("auto", "auto, ends as they are", "fix", "ensemble-temperature", "temperature", "scikit-learn isotonic")
+
+
+def said(lines: list[dict[str, Any]], single: list[str]) -> str:
+    """What the defaults gain and harm, and others beside them, by three scores."""
+    rows = [
+        "| score | calibrator | harm > 0.1 % | > 1 % | worst | of the oracle's gain | mean rank |",
+        "|---|---|" + "---:|" * 5,
+    ]
+    for goal, words in enumerate(WORDS):
+        names, table = losses(lines, goal)
+        gain, ranks = gains(names, table), rankdata(table, axis=1).mean(axis=0)
+        oracle = gain[:, [names.index(name) for name in single]].max(axis=1).mean()
+        for name in (name for name in SHOWN if name in names):
+            at = names.index(name)
+            own = gain[:, at]
+            rows.append(
+                f"| {words} | {name} | {_share(own < -0.001)} | {_share(own < -0.01)} "
+                f"| {100 * max(0.0, -own.min()):.1f} % | {own.mean() / oracle:.2f} | {ranks[at]:.2f} |"
+            )
+    return "\n".join(rows)
 
 
 def losses(lines: list[dict[str, Any]], goal: int) -> tuple[list[str], np.ndarray]:
@@ -96,6 +124,52 @@ def _group(some: list[dict[str, Any]], goal: int, single: list[str]) -> str:
         f"{best} | {ranks[names.index('auto')]:.1f} | {_share(own < -0.001)} | {_share(own < -0.01)} "
         f"| {100 * own.mean():+.2f} % | {part}"
     )
+
+
+#: Of which the best for an experiment is the oracle where scores are exactly 0 or 1.
+OF_ENDS = ("identity", "auto", "ensemble-temperature", "platt", "beta")
+
+
+def ends(lines: list[dict[str, Any]]) -> str:
+    """Gains by the log-loss of probabilities of at least 1e-9, beside the best, of two classes and of several."""
+    rows = [
+        "| classes | scores | rows to fit | experiments | calibrator | mean gain | of the oracle's | harm > 0.1 % "
+        "| > 1 % | worst | Brier: mean gain | harm > 0.1 % | > 1 % | worst |",
+        "|---|---|" + "---:|" * 2 + "---|" + "---:|" * 9,
+    ]
+    for n, k in product(sorted({line["n"] for line in lines}), ("two", "several")):
+        for what, with_ends in (("all", (False, True)), ("some 0 or 1", (True,))):
+            some = [x for x in lines if (x["classes"] == 2) == (k == "two") and x["n"] == n and x["ends"] in with_ends]
+            if some:
+                rows += [f"| {k} | {what} | {n} | {len(some)} | {row} |" for row in _of_ends(some)]
+    return "\n".join(rows)
+
+
+def _of_ends(some: list[dict[str, Any]]) -> list[str]:
+    names, table = losses(some, 2)
+    brier = gains(*losses(some, 1))
+    gain = gains(names, table)
+    oracle = gain[:, [names.index(name) for name in OF_ENDS if name in names]].max(axis=1).mean()
+    rows = []
+    for name in (
+        "auto",
+        "auto, ends as they are",
+        "end-smoothing",
+        "ensemble-temperature",
+        "scikit-learn sigmoid",
+        "probmetrics SVS",
+    ):
+        if name in names:
+            own, other = gain[:, names.index(name)], brier[:, names.index(name)]
+            harms = [
+                f"{_share(each < -0.001)} | {_share(each < -0.01)} | {100 * max(0.0, -each.min()):.1f} %"
+                for each in (own, other)
+            ]
+            rows.append(
+                f"{name} | {100 * own.mean():+.2f} % | {own.mean() / oracle:.2f} | {harms[0]} "
+                f"| {100 * other.mean():+.2f} % | {harms[1]}"
+            )
+    return rows
 
 
 def worst(lines: list[dict[str, Any]], goal: int, most: int = 8) -> str:

@@ -68,5 +68,5 @@ class Entry:
 
 
 def _write(path: Path, **arrays: np.ndarray) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with replacing(path) as file:
         np.savez_compressed(file, **arrays)

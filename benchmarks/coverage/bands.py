@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 from calibrant.datasets import true_map
 from calibrant.measure.bands import LIMIT, LIMIT_LEVELS
 
@@ -202,7 +203,7 @@ def main() -> None:
     parts += [table(title, rows, names, n, found) for title, rows, names in SECTIONS for n in SIZES]
     text = "\n".join([parts[0], "\n\n".join(parts[1:]), "", REMARKS.read_text(encoding="utf-8")])
     if options.write:
-        options.write.write_text(text, encoding="utf-8")
+        write_text(options.write, text)
     print(text)
 
 

@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 import calibrant as cal
 from calibrant.benchmark.tracks import TrackDistribution, distributions
 from calibrant.data.problem import Problem
-from calibrant.data.writing import replacing
+from calibrant.data.writing import write_text
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure import posterior
 from calibrant.measure.question import Question
@@ -166,8 +166,7 @@ def cell(d: TrackDistribution, notion: str, n: int, options: argparse.Namespace)
             "length": float((high - low).mean()),
         }
     if lacking:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(out))
+        write_text(path, json.dumps(out))
     return out
 
 
@@ -239,7 +238,7 @@ def main() -> None:
     if options.docs:
         intro = (Path(__file__).parent / "coverage_intro.md").read_text()
         about = f"Level {options.level:g}, {options.repetitions} repetitions a cell, seed {options.seed}.\n\n"
-        (Path(options.docs) / "coverage.md").write_text(intro + "\n" + about + text + "\n")
+        write_text(Path(options.docs) / "coverage.md", intro + "\n" + about + text + "\n")
 
 
 if __name__ == "__main__":

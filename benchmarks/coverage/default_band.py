@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from scipy.special import expit
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 from calibrant.datasets import true_map
 from calibrant.measure import posterior_curve
 
@@ -215,7 +216,7 @@ def main() -> None:
         missed=misses(found),
     )
     if options.write:
-        options.write.write_text(text, encoding="utf-8")
+        write_text(options.write, text)
     print(text)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 from .groups import TESTS, Rows, clusters, forecasts, share
@@ -73,7 +74,7 @@ def main() -> None:
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
     text = "\n".join(lines) + "\n"
-    print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
+    print(text) if options.write is None else write_text(options.write, text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import json
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,8 +24,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
+from ..store import lines_of
 
 #: Group, score and outcome of each row.
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -242,24 +243,21 @@ def main() -> None:
     warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
     kept: dict[tuple[str, float, float], list[dict[str, Any]]] = defaultdict(list)
     known = set()
-    if options.kept.exists():
-        for line in options.kept.read_text(encoding="utf-8").splitlines():
-            case, scale, shift, repetition, result = json.loads(line)
+    asked = [(case, *at) for case in CASES for at in SCALES] + [("500 rows, groups of 10", *POWER)]
+    with lines_of(options.kept) as (there, add):
+        for case, scale, shift, repetition, result in there:
             if repetition < options.repetitions:
                 known.add((case, scale, shift, repetition))
                 kept[(case, scale, shift)].append(result)
-    asked = [(case, *at) for case in CASES for at in SCALES] + [("500 rows, groups of 10", *POWER)]
-    with options.kept.open("a", encoding="utf-8") as file:
         for repetition in range(0 if options.only_kept else options.repetitions):
             for one in asked:
                 if (*one, repetition) in known:
                     continue
                 result = found(*one, repetition)
                 kept[one].append(result)
-                file.write(json.dumps([*one, repetition, result]) + "\n")
-                file.flush()
+                add([*one, repetition, result])
     text = HEAD.format(n=min(len(results) for results in kept.values())) + page(kept) + "\n"
-    print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
+    print(text) if options.write is None else write_text(options.write, text)
 
 
 if __name__ == "__main__":

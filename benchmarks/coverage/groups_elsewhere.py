@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 SAMPLES = 100
 Made = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -122,7 +123,7 @@ intervals of the mean score that hold its expectation, wanted 95.
 |---|---|--:|--:|
 {chr(10).join(second)}
 """
-    Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
+    write_text(Path(__file__).with_suffix(".md"), text)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 from .groups import CASES, Rows, clusters, distorted, share
@@ -94,7 +95,7 @@ def main() -> None:
         for name in cases:
             lines += [line(kind, name, at, options.repetitions) for at in TRUTHS[kind]]
     text = "\n".join(lines) + "\n"
-    print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
+    print(text) if options.write is None else write_text(options.write, text)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from calibrant import calibrators as c
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -103,7 +104,7 @@ def main() -> None:
             lines.append(f"| {law} | {n} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     if options.write is not None:
-        options.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(options.write, "\n".join(lines) + "\n")
 
 
 def _cell(

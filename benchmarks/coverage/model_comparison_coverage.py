@@ -24,6 +24,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 from ..speed import one_thread  # noqa: F401
@@ -219,7 +220,7 @@ def main() -> None:
         page = options.write.read_text(encoding="utf-8")
         before, rest = page.split(BEGIN)
         table = "\n".join(lines)
-        options.write.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_text(options.write, f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from scipy.optimize import brentq
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 from calibrant.datasets import true_map
 
 from .. import arguments
@@ -132,7 +133,7 @@ def main() -> None:
     for item, found in zip(left, runs, strict=True):
         kept[keys[item]] = found
         if options.keep is not None:
-            options.keep.write_text(json.dumps(kept))
+            write_text(options.keep, json.dumps(kept))
     table = {item: kept[keys[item]] for item in items}
     blocks = []
     for n in SIZES:
@@ -156,7 +157,7 @@ def main() -> None:
     )
     print(page)
     if options.write is not None:
-        options.write.write_text(page, encoding="utf-8")
+        write_text(options.write, page)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import calibrant as cal
 from calibrant.benchmark.config import Config
 from calibrant.benchmark.pool import NOTIONS, draw_pool, truth_of
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -71,7 +72,7 @@ def main() -> None:
         lines.append(f"| {notion} | {n:,} | {cells} |")
     print("\n".join(lines[-5:]))
     if options.write is not None:
-        options.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(options.write, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

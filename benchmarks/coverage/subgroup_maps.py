@@ -20,6 +20,7 @@ from scipy.special import softmax, xlogy
 from scipy.stats import beta
 
 from calibrant import calibrators as c
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -53,7 +54,7 @@ def main() -> None:
                 lines.append(f"| {name} | {spread[0]}, {spread[1]} | {' | '.join(cells)} |")
                 print(lines[-1], flush=True)
     if options.write is not None:
-        options.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(options.write, "\n".join(lines) + "\n")
 
 
 HEAD = """

@@ -15,6 +15,7 @@ from calibrant.comparison.subgroups.build import SubgroupsOfRows
 from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.comparison.subgroups.statistics import subgroup_pvalues
 from calibrant.data.problem import Problem
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -111,7 +112,7 @@ def main() -> None:
     )
     print(text)
     if options.write is not None:
-        options.write.write_text(f"# Many subgroups\n\n{text.strip()}\n", encoding="utf-8")
+        write_text(options.write, f"# Many subgroups\n\n{text.strip()}\n")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from scipy.special import expit, log_softmax, logit, logsumexp, ndtr
 import calibrant as cal
 from calibrant.benchmark.tracks.score_mixtures import LogitNormal, ScoreLaw
 from calibrant.benchmark.tracks.true_maps import Spline, spline_basis
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -174,7 +175,7 @@ def main() -> None:
                     f"  {key} {fit[key][0]:.4g}/{fit[key][1]:.4g}" for key in ("mean_score", "rate", "ece15")
                 )
                 print(f"{network}-{state}-{name}".ljust(32), f"distance {fit['distance']:.4f}{shown}", flush=True)
-    options.out.write_text(json.dumps(rows, indent=1) + "\n")
+    write_text(options.out, json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

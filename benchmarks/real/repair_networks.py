@@ -15,7 +15,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant import calibrators as c
-from calibrant.data.writing import replacing
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -102,8 +102,7 @@ def main() -> None:
         for seed in range(options.splits):
             path = options.run / f"{file}-{seed}.json"
             if not path.exists():
-                with replacing(path) as temporary:
-                    temporary.write_text(json.dumps(split(p, y, seed)))
+                write_text(path, json.dumps(split(p, y, seed)))
                 print(path, flush=True)
             found.append(json.loads(path.read_text()))
         t = np.array([one["temperature"]["temperature"] for one in found])
@@ -117,7 +116,7 @@ def main() -> None:
     text = "\n".join(parts)
     print(text)
     if options.docs:
-        (options.docs / "repair.md").write_text(text)
+        write_text(options.docs / "repair.md", text)
 
 
 if __name__ == "__main__":

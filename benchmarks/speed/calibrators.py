@@ -19,6 +19,7 @@ from time import process_time
 import numpy as np
 
 from calibrant import calibrators as c
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -243,7 +244,7 @@ def main() -> None:
             f"| {case.name.replace(' | ', ' against ')} | {a:.4f} | {b:.4f} | {a / b:.2f} | {case.bar:g} | {same} |"
         )
     if options.write is not None:
-        options.write.write_text(PAGE.format(rounds=options.rounds, rows="\n".join(rows)), encoding="utf-8")
+        write_text(options.write, PAGE.format(rounds=options.rounds, rows="\n".join(rows)))
 
 
 PAGE = """# Calibrators against other libraries

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from calibrant.data.writing import write_text
+
 from .. import arguments
 
 H = 0.05
@@ -258,7 +260,7 @@ def main() -> None:
 
         about = {"threads": options.threads, "day": datetime.date.today(), "cores": os.cpu_count()}
         text = REMARK.format(**about, numpy=version("numpy"), torch=version("torch"))
-        Path(options.write).write_text(text + "\n".join(lines) + "\n")
+        write_text(Path(options.write), text + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

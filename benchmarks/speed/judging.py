@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 from . import table
@@ -357,7 +358,7 @@ def main() -> None:
         print(f"{name:<71} {statistics.median(seconds):8.4f}s", flush=True)
         own.append(f"| {name} | {statistics.median(seconds):.3f} |")
     if options.write is not None and options.only is None:
-        options.write.write_text(page(rows, own, options.rounds), encoding="utf-8")
+        write_text(options.write, page(rows, own, options.rounds))
 
 
 def page(rows: list[str], own: list[str], rounds: int) -> str:

@@ -17,6 +17,7 @@ from . import one_thread  # noqa: F401 - before NumPy
 import numpy as np
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -56,7 +57,7 @@ def main() -> None:
     text = page(options.rows, options.classes, parts)
     print(text)
     if options.write is not None:
-        options.write.write_text(text, encoding="utf-8")
+        write_text(options.write, text)
 
 
 def page(rows: int, classes: int, parts: dict[str, float]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
+from calibrant.data.writing import write_text
 
 from .. import arguments
 
@@ -93,7 +94,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     found = readings()
     if options.write:
-        options.write.write_text(json.dumps(found))
+        write_text(options.write, json.dumps(found))
     if options.against:
         before = json.loads(options.against.read_text())
         for name, values in found.items():

@@ -17,6 +17,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant import Predictions
+from calibrant.data.writing import write_text
 from calibrant.estimators.empirical_bayes import WIDE, rank_cells
 from calibrant.estimators.laplace import fit
 from calibrant.measure.estimation import POSTERIOR
@@ -185,7 +186,7 @@ def main() -> None:
         lines.append(f"| {name} | {statistics.median(found_units):.2f} ({low:.2f} – {high:.2f}) |")
         print(lines[-1], flush=True)
     if given.write is not None:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(given.write, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from .. import arguments
 from . import one_thread
 
 # isort: split
+from calibrant.data.writing import write_text
+
 from . import compare, data, imports, peers, rows, table, timing
 
 
@@ -47,9 +49,9 @@ def main() -> int:
     text = table.markdown(results)
     print(text)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        write_text(options.json, json.dumps(results, indent=1) + "\n")
     if options.markdown:
-        options.markdown.write_text(text)
+        write_text(options.markdown, text)
     return 1 if "DIFFERS" in text else 0
 
 

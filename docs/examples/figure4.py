@@ -1,83 +1,111 @@
-r"""Estimates against the number of rows they come from, as in Figure 4 of Popordanoska, Sayer & Blaschko (2022).
+"""Accuracy against calibration error over the strength of KDE-XE, as in Figure 4 of Popordanoska et al. (2022).
 
-Run from the repository's root: ``python docs/examples/figure4.py``. It writes docs/images/figure4.png and prints what
-it drew. A network that was fitted to 300 of scikit-learn's digits says of 1497 others what they are. Of these, subsets
-of n rows are read: the canonical, class-wise (marginal) and confidence (top-label) error by the published kernel, by
-bins and by the library's default. Lines are means over subsets, bands hold 95 % of them: what one estimate of n rows
-may be.
+    python docs/examples/figure4.py --run FILE    # lines of train_tables.py: writes docs/training/strengths.csv
+    python docs/examples/figure4.py               # draws docs/images/figure4.png from that
+
+A panel is a data set and its networks; a point the mean of test rows over seeds, with its standard error. To the lower
+right is better: more often right, and better calibrated.
 """
 
+import argparse
+import csv
+import json
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from pictures import COLORS as PALETTE
-from pictures import OURS, look, name_ends, save, sizes_axis
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
+from pictures import COLORS, OTHER, look, save
 
-import calibrant as cal
-
-IMAGES = Path(__file__).resolve().parents[1] / "images"
-SIZES, SUBSETS, H = (50, 100, 200, 400, 800), 100, 0.05
-NOTIONS = {"canonical": "Canonical", "class-wise": "Class-wise", "confidence": "Confidence"}
-COLORS = {"published": PALETTE[1], "bins": "0.5", "default": OURS}
+DOCS = Path(__file__).resolve().parents[1]
+STRENGTHS = DOCS / "training" / "strengths.csv"
+MEASURES = ("accuracy", "canonical debiased", "canonical plug-in")
 
 
-def scores() -> tuple[np.ndarray, np.ndarray]:
-    """Labels and probabilities of held-out digits."""
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X / 16, y, train_size=300, stratify=y, random_state=0)
-    network = MLPClassifier((32,), solver="lbfgs", max_iter=2000, random_state=0).fit(X_train, y_train)
-    return y_test, network.predict_proba(X_test)
+def summarise(run: Path) -> None:
+    """Means and standard errors over seeds, by setting, bandwidth and strength."""
+    found = defaultdict(list)
+    for line in map(json.loads, run.read_text(encoding="utf-8").splitlines()):
+        if line["family"] in ("XE", "KDE-XE"):
+            key = line["setting"], line["bandwidth"] or 0.0, line["strength"] or 0.0
+            found[key].append([line["test"][name] for name in MEASURES])
+    STRENGTHS.parent.mkdir(exist_ok=True)
+    with STRENGTHS.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(
+            ["setting", "bandwidth", "strength", "seeds", *(f"{m}{se}" for m in MEASURES for se in ("", " se"))]
+        )
+        for key in sorted(found):
+            values = np.array(found[key])
+            se = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+            pairs = [f"{v:.6g}" for pair in zip(values.mean(axis=0), se, strict=True) for v in pair]
+            rows.writerow([*key, len(values), *pairs])
 
 
-def readers(notion: str) -> dict[str, cal.estimators.Estimator]:
-    """Estimators: the published kernel with one bandwidth, bins as the literature has them, and the default."""
-    if notion == "canonical":
-        kernel, bins, default = cal.estimators.DirichletKernel(H), cal.estimators.SimplexBinned(2, center="row"), "auto"
-    else:
-        kernel, bins, default = cal.estimators.BetaKernel(H), cal.Binned(15), "auto"
-    return {"published": kernel, "bins": bins, "default": default}
-
-
-def readings(y: np.ndarray, q: np.ndarray, notion: str) -> dict[str, np.ndarray]:
-    """Errors of subsets, (sizes, subsets); the same subsets for all."""
-    found = {}
-    for name, estimator in readers(notion).items():
-        rng = np.random.default_rng(0)
-        found[name] = np.empty((len(SIZES), SUBSETS))
-        for i, n in enumerate(SIZES):
-            for r in range(SUBSETS):
-                rows = rng.choice(len(y), n, replace=False)
-                about = {"notion": notion, "estimator": estimator, "labels": range(10)}
-                found[name][i, r] = cal.calibration_error(y[rows], q[rows], **about)
+def strengths() -> dict[str, list[dict[str, float]]]:
+    """By setting, a row a strength: those of cross-entropy have a strength of 0."""
+    found = defaultdict(list)
+    with STRENGTHS.open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            found[row.pop("setting")].append({name: float(value) for name, value in row.items()})
     return found
 
 
+def on_the_front(rows: list[dict[str, float]], error: str = "canonical debiased") -> list[dict[str, float]]:
+    """Rows than which no other is both as often right and as well calibrated."""
+    return [
+        row
+        for row in rows
+        if not any(
+            other["accuracy"] >= row["accuracy"] and other[error] <= row[error] and other is not row for other in rows
+        )
+    ]
+
+
+def draw(ax: plt.Axes, setting: str, rows: list[dict[str, float]]) -> None:
+    """A panel: cross-entropy, and KDE-XE by its bandwidth, along its strengths."""
+    plain = [row for row in rows if row["strength"] == 0]
+    for bandwidth, color in zip((0.001, 0.01), COLORS, strict=False):
+        line = plain + sorted((r for r in rows if r["bandwidth"] == bandwidth), key=lambda row: row["strength"])
+        x, y = ([row[name] for row in line] for name in ("accuracy", "canonical debiased"))
+        ax.plot(x, y, color=color, lw=1, alpha=0.6)
+        ax.errorbar(
+            x[1:], y[1:], xerr=[r["accuracy se"] for r in line[1:]],
+            yerr=[r["canonical debiased se"] for r in line[1:]], fmt="o", color=color, lw=0.8,
+            label=f"KDE-XE, h = {bandwidth:g}",
+        )  # fmt: skip
+        for row in line[1:]:
+            ax.annotate(
+                f"{row['strength']:g}", (row["accuracy"], row["canonical debiased"]), (4, 3),
+                textcoords="offset points", fontsize=7, color=color,
+            )  # fmt: skip
+    (row,) = plain
+    ax.errorbar(
+        row["accuracy"], row["canonical debiased"], xerr=row["accuracy se"], yerr=row["canonical debiased se"], fmt="s",
+        color=OTHER, lw=0.8, label="cross-entropy",
+    )  # fmt: skip
+    ax.set_title(setting)
+
+
 def main() -> None:
-    """Read, draw, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="lines of train_tables.py, to summarise first")
+    options = parser.parse_args()
+    if options.run:
+        summarise(options.run)
     look()
-    y, q = scores()
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8))
-    figure.subplots_adjust(left=0.05, right=0.9, top=0.92, bottom=0.13, wspace=0.55)
-    for ax, (notion, title) in zip(axes, NOTIONS.items(), strict=True):
-        ends = []
-        for name, values in readings(y, q, notion).items():
-            low, high = np.quantile(values, [0.025, 0.975], axis=1)
-            mean = values.mean(axis=1)
-            ax.fill_between(SIZES, low, high, color=COLORS[name], alpha=0.15, lw=0)
-            ax.plot(SIZES, mean, color=COLORS[name], marker="o", label=name)
-            ends.append((SIZES[-1], mean[-1], name, COLORS[name]))
-            cells = ", ".join(f"{m:.3f} ({a:.3f} to {b:.3f})" for m, a, b in zip(mean, low, high, strict=True))
-            print(f"{title}, {name}: {cells}")
-        ax.axhline(0, color="0.6", lw=0.8)
-        ax.set(title=title, xlabel="rows n")
-        sizes_axis(ax, SIZES)
-        name_ends(ax, ends)
-    axes[0].set_ylabel("calibration error read")
-    save(figure, IMAGES / "figure4.png")
+    figure, axes = plt.subplots(3, 3, figsize=(11, 9))
+    for ax, (setting, rows) in zip(axes.flat, strengths().items(), strict=True):
+        draw(ax, setting, rows)
+        front = [
+            f"γ = {r['strength']:g}, h = {r['bandwidth']:g}" if r["strength"] else "XE" for r in on_the_front(rows)
+        ]
+        print(f"{setting}: nothing is better in both than {'; '.join(front)}")
+    figure.supxlabel("accuracy, % (numbers beside points: the strength γ of the error in the loss)", fontsize=9.5)
+    figure.supylabel("canonical error, debiased", fontsize=9.5)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="upper center", ncols=3)
+    figure.tight_layout(rect=(0.01, 0.01, 1, 0.96))
+    save(figure, DOCS / "images" / "figure4.png")
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def finished(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
-def run_all(folder: Path, path: Path, seeds: range, only: str) -> None:
+def run_all(folder: Path, path: Path, seeds: range, only: str, families: list[str]) -> None:
     """All runs that are not in the file."""
     lines = finished(path)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")  # a new line starts its own
@@ -88,7 +88,7 @@ def run_all(folder: Path, path: Path, seeds: range, only: str) -> None:
     for seed in seeds:
         for setting in settings:
             parts = data.split(rows[setting.data], SIZES[setting.data], seed)
-            for method in METHODS:
+            for method in (m for m in METHODS if not families or m.family in families):
                 if json.dumps(key(method, setting, seed)) not in known:
                     line = json.dumps(run(method, setting, parts, seed))
                     with path.open("a", encoding="utf-8") as file:
@@ -103,11 +103,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="the first seed (what was tried out had 100 and more)")
     parser.add_argument("--only", metavar="TEXT", default="", help="only settings whose name contains TEXT")
+    parser.add_argument("--family", action="append", default=[], help="only methods of this family")
     parser.add_argument("--page", type=Path, help="write this page from what has finished")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.data:
-        run_all(options.data, options.run, range(options.first, options.first + options.seeds), options.only)
+        run_all(
+            options.data, options.run, range(options.first, options.first + options.seeds), options.only, options.family
+        )
     if options.page:
         lines = finished(options.run)
         options.page.write_text(page.text(lines), encoding="utf-8")

@@ -1,11 +1,13 @@
 """The public names, each listed once: ``__init__.py`` reads this file and loads a name when it is first used."""
 
+from . import adapters as adapters
 from . import benchmark as benchmark
 from . import calibrators as calibrators
 from . import datasets as datasets
 from . import decisions as decisions
 from . import estimators as estimators
 from . import exceptions as exceptions
+from . import llm as llm
 from . import notions as notions
 from . import plot as plot
 from . import results as results
@@ -21,6 +23,7 @@ from .calibrators import load_calibrator as load_calibrator
 from .calibrators import save_calibrator as save_calibrator
 from .comparison.models.compare import compare_models as compare_models
 from .comparison.subgroups.build import subgroup_calibration as subgroup_calibration
+from .data.censoring import censoring_weights as censoring_weights
 from .data.predictions import Predictions as Predictions
 from .data.validation import as_predictions as as_predictions
 from .decisions import calibration_measures as calibration_measures

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .data.checks import check_choice, check_random_state
+from .data.checks import check_choice, check_int, check_number, check_random_state, fold_seed, received
 from .data.types import AnyArray, FloatArray, Label, RandomState
 
 __all__ = [
@@ -99,8 +99,9 @@ def true_map(scores: FloatArray, kind: str) -> FloatArray:
     from scipy.special import expit, logit
 
     check_choice("kind", kind, _MAPS)
+    scores = _numbers("scores", scores, most=1.0)
     if kind == "calibrated":
-        return np.asarray(scores, dtype=np.float64)
+        return scores
     if kind == "wavy":
         return np.asarray(np.clip(scores + 0.1 * np.sin(3 * np.pi * scores) * 4 * scores * (1 - scores), 0, 1))
     slope, shift = {"overconfident": (0.5, 0.0), "underconfident": (2.0, 0.0), "shifted": (1.0, -0.7)}[kind]
@@ -147,9 +148,31 @@ def make_scores(
     0.0966
     """
     rng = check_random_state(random_state)
-    scores = rng.beta(a, b, n_samples)
+    for name, value in (("a", a), ("b", b)):
+        check_number(name, value, above=0, most=1e6)
+    scores = rng.beta(a, b, check_int("n_samples", n_samples, 1))
     outcomes = (rng.random(n_samples) < true_map(scores, kind)).astype(np.int64)
     return Sample(outcomes, scores, (0, 1), _truth(kind, a, b), f"{kind}, Beta({a:g}, {b:g}) scores")
+
+
+def _numbers(name: str, values: Any, *, least: float = 0.0, most: float) -> FloatArray:
+    """Judge numbers within limits."""
+    try:
+        found = np.asarray(values)
+        whole = found.astype(np.float64) if found.dtype.kind in "biufO" else None
+    except Exception:  # of whatever library the values are
+        whole = None
+    if whole is None or not ((least <= whole) & (whole <= most)).all():
+        raise ValueError(f"{name} must be numbers between {least:g} and {most:g}; got {received(values)}")
+    return np.asarray(whole)
+
+
+def _of_three(name: str, values: Any) -> FloatArray:
+    """Judge probabilities of three classes, (n, 3)."""
+    found = _numbers(name, values, most=1.0)
+    if found.ndim != 2 or found.shape[1] != 3 or not (found.max(axis=1) > 0.1).all():
+        raise ValueError(f"{name} must be probabilities of three classes, (n, 3); got shape {found.shape}")
+    return found
 
 
 @cache
@@ -200,7 +223,8 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
     >>> survey_posterior([0, 100]).round(3).tolist()
     [[0.476, 0.524], [0.017, 0.983]]
     """
-    logs = _survey_log_densities(x)[:, :n_classes]
+    check_choice("n_classes", n_classes, (2, 3))
+    logs = _survey_log_densities(_numbers("x", x, least=-1e100, most=1e100))[:, :n_classes]
     density = np.exp(logs - logs.max(axis=1, keepdims=True))
     posterior = density / density.sum(axis=1, keepdims=True)
     return np.asarray(posterior[:, ::-1] if n_classes == 2 else posterior)
@@ -237,7 +261,7 @@ def survey_true_map(scores: Any, case: str) -> FloatArray:
     from scipy.special import logit
 
     check_choice("case", case, _SURVEY_SLOPES)
-    s = np.clip(np.asarray(scores, dtype=np.float64), 1e-5, 1 - 1e-5)
+    s = np.clip(_numbers("scores", scores, most=1.0), 1e-5, 1 - 1e-5)
     return survey_posterior(logit(s) / _SURVEY_SLOPES[case])[:, 1]
 
 
@@ -277,6 +301,7 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     from scipy.special import expit
 
     check_choice("case", case, _SURVEY_CASES)
+    check_int("n_samples", n_samples, 1)
     rng = check_random_state(random_state)
     if case == "network":
         x, code = _plane_rows(n_samples, rng)
@@ -342,7 +367,7 @@ def survey_distorted(posterior: Any) -> FloatArray:
     >>> survey_distorted([[0.5, 0.3, 0.2]]).round(3).tolist()
     [[0.81, 0.109, 0.081]]
     """
-    scores = np.asarray(posterior, dtype=np.float64) ** 2 * _SURVEY_WEIGHTS
+    scores = _of_three("posterior", posterior) ** 2 * _SURVEY_WEIGHTS
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
@@ -369,7 +394,7 @@ def survey_restored(scores: Any) -> FloatArray:
     >>> survey_restored(survey_distorted([[0.5, 0.3, 0.2]])).round(3).tolist()
     [[0.5, 0.3, 0.2]]
     """
-    posterior = np.sqrt(np.asarray(scores, dtype=np.float64) / _SURVEY_WEIGHTS)
+    posterior = np.sqrt(_of_three("scores", scores) / _SURVEY_WEIGHTS)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
@@ -500,6 +525,6 @@ def load_digits_predictions(model: Any = None, *, random_state: int = 0) -> Samp
 def _held_out(x: AnyArray, y: AnyArray, model: Any, seed: int) -> tuple[AnyArray, tuple[Label, ...], FloatArray, str]:
     from sklearn.model_selection import train_test_split
 
-    train_x, test_x, train_y, test_y = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
+    train_x, test_x, train_y, test_y = train_test_split(x, y, test_size=0.5, stratify=y, random_state=fold_seed(seed))
     model.fit(train_x, train_y)
     return test_y, tuple(model.classes_.tolist()), model.predict_proba(test_x), type(model).__name__

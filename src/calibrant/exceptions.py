@@ -5,12 +5,14 @@ from __future__ import annotations
 __all__ = [
     "BandwidthWarning",
     "CalibrantWarning",
+    "CensoringWarning",
     "ConvergenceWarning",
     "DependenceWarning",
     "LabelWarning",
     "PriorShiftWarning",
     "ScoreWarning",
     "UndefinedErrorWarning",
+    "UnreadAnswersWarning",
 ]
 
 
@@ -108,7 +110,7 @@ class DependenceWarning(CalibrantWarning):
 
     See Also
     --------
-    calibrant.report : Emits it; ``groups=`` settles it.
+    calibrant.report : Emits it, as :func:`calibrant.estimate` of shares does; ``groups=`` settles it.
 
     Examples
     --------
@@ -138,6 +140,24 @@ class ConvergenceWarning(CalibrantWarning):
     """
 
 
+class CensoringWarning(CalibrantWarning):
+    """Weights of censored follow-up are biased by ties, or make intervals too short; the message says what helps.
+
+    See Also
+    --------
+    calibrant.censoring_weights : Emits it.
+
+    Examples
+    --------
+    >>> import warnings, calibrant as cal
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     y_true, weight = cal.censoring_weights([1, 1, 1, 2, 2, 3], [1, 1, 0, 1, 0, 0], horizon=2)
+    >>> found[0].category.__name__
+    'CensoringWarning'
+    """
+
+
 class PriorShiftWarning(CalibrantWarning):
     """More than base rates has changed between two samples; an estimate of the new base rates may be far off.
 
@@ -151,4 +171,24 @@ class PriorShiftWarning(CalibrantWarning):
     >>> from calibrant.exceptions import PriorShiftWarning
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", PriorShiftWarning)  # it is not shown in this block
+    """
+
+
+class UnreadAnswersWarning(CalibrantWarning):
+    """Answers in a log have no confidence that can be read, or no verdict; the message counts them by the reason.
+
+    See Also
+    --------
+    calibrant.llm.read : Emits it; ``.unread`` of its result has the counts.
+
+    Examples
+    --------
+    >>> import warnings, pandas as pd
+    >>> from calibrant import llm
+    >>> table = pd.DataFrame({"confidence": ["90 %", "I cannot say.", "70 %"], "correct": [1, 0, 1]})
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     answers = llm.read(table)
+    >>> str(found[0].message), answers.unread
+    ('1 of 3 answers are left out: 1 refused', {'refused': 1})
     """

@@ -13,12 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .data.checks import check_choice
+from .data.checks import check_choice, received
+from .data.columns import some
 from .data.dependence import design_parts
 from .data.docs import Documented
 from .data.predictions import Predictions
@@ -31,7 +33,9 @@ __all__ = [
     "Classwise",
     "Confidence",
     "DrawnClass",
+    "Multilabel",
     "Notion",
+    "Ordinal",
     "Target",
     "TopLabel",
 ]
@@ -42,6 +46,7 @@ def __dir__() -> list[str]:
 
 
 _AVERAGES = ("power", "mean", "max")
+_OF_LABELS = ("macro", "micro", "weighted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,8 @@ class Target:
         The class whose probability the scores are, if it is one.
     share : float or None
         Its weight among the notion's problems, which sum to 1; None where all count alike.
+    column : int, ndarray of shape (m,) or None
+        Where rows have several labels, the position of the label that makes the outcome 1, in place of ``wanted``.
 
     See Also
     --------
@@ -83,6 +90,7 @@ class Target:
     domain: tuple[float, float] = (0.0, 1.0)
     label: Label = None
     share: float | None = None
+    column: int | IntArray | None = None
 
     def outcomes(self, codes: AnyArray) -> AnyArray:
         """Whether each row's outcome is 1, (m, …), from label codes of all rows, (n, …); of vectors (m, …, K).
@@ -90,8 +98,10 @@ class Target:
         Parameters
         ----------
         codes : ndarray of shape (n, …)
-            Label codes of all rows.
+            Label codes of all rows; of several labels which of them rows have, (n, L, …).
         """
+        if self.column is not None:
+            return np.asarray(codes[slice(None) if self.rows is None else self.rows, self.column])
         mine = codes if self.rows is None else codes[self.rows]
         wanted = self.wanted
         if wanted is None:
@@ -113,10 +123,14 @@ class Notion(Documented, ABC):
         How errors of several problems become one number.
     dependent : bool
         Whether several problems are of the same rows (rather than splitting them).
+    exclusive : bool
+        Whether these are of classes, of which one happens in every row.
     splits : bool
         Whether rows are split among classes, so that there are as many problems as classes that have rows.
     vector : bool
         Whether the score is a vector.
+    several : bool
+        Whether it is of rows that may have several labels.
     drawn : bool
         Whether of a vector only the component of the observed class counts.
 
@@ -147,15 +161,44 @@ class Notion(Documented, ABC):
 
     name: ClassVar[str]
     average: str = "power"
-    dependent: ClassVar[bool] = False
+    dependent: bool = False
+    exclusive: ClassVar[bool] = False
     splits: ClassVar[bool] = False
     vector: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
+    several: ClassVar[bool] = False
 
     @property
     def per_class(self) -> bool:
         """Whether there is a problem per class, rather than one."""
         return self.dependent or self.splits
+
+    @property
+    def combining(self) -> str:
+        """How errors of several problems become one: "power", "mean" or "max"."""
+        return self.average
+
+    def labels(self, classes: tuple[Label, ...]) -> tuple[Label, ...]:
+        """Label of every problem that there may be.
+
+        Parameters
+        ----------
+        classes : tuple
+            The classes, or labels.
+        """
+        return classes if self.per_class else (None,)
+
+    def shares(self, mass: FloatArray, positive: FloatArray) -> tuple[float, ...]:
+        """Weight of each of several problems among them, from sums: by rows that they split, else equal.
+
+        Parameters
+        ----------
+        mass : ndarray of shape (R,)
+            Weight of the rows of each problem.
+        positive : ndarray of shape (R,)
+            Weight of the rows where its outcome is 1.
+        """
+        return (1 / len(mass),) * len(mass) if self.dependent else tuple((mass / mass.sum()).tolist())
 
     @abstractmethod
     def targets(self, predictions: Predictions) -> Iterable[Target]:
@@ -175,7 +218,8 @@ class Notion(Documented, ABC):
         predictions : Predictions
             The validated rows.
         """
-        found: Reduction = self.designed(self.reducer(predictions)(predictions.codes), predictions)
+        truth = predictions.codes if self.vector else predictions.truth
+        found: Reduction = self.designed(self.reducer(predictions)(truth), predictions)
         return found
 
     def designed(self, reduction: Any, predictions: Predictions) -> Any:
@@ -188,12 +232,12 @@ class Notion(Documented, ABC):
         predictions : Predictions
             The validated rows.
         """
-        if predictions.groups is None:
+        groups = self.groups(predictions)
+        if groups is None:
             return reduction
         if self.vector:
             every = Classwise().reduce(predictions)
             return replace(reduction, design=float(every.designs.mean()))
-        groups = predictions.groups
         if isinstance(reduction, OneVsRestProblems):
             found = np.concatenate([design_parts(t, np.tile(groups, len(t))) for t in reduction.tiles()])
         else:
@@ -201,7 +245,17 @@ class Notion(Documented, ABC):
             found = design_parts(reduction, np.concatenate(rows))
         return replace(reduction, design=tuple(found[:, 0].tolist()), effects=found)
 
-    def reducer(self, predictions: Predictions) -> Callable[[IntArray], Reduction]:
+    def groups(self, predictions: Predictions) -> IntArray | None:
+        """Codes of the rows' groups; None where what one problem has of different rows is independent.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
+        return predictions.groups
+
+    def reducer(self, predictions: Predictions) -> Callable[[AnyArray], Reduction]:
         """A function from codes of labels to problems, for the same scores, which are found once.
 
         Parameters
@@ -216,7 +270,7 @@ class Notion(Documented, ABC):
             return lambda codes: VectorProblem(
                 only.scores, codes, p.weights, p.integral_weights, p.eps, p.classes, logs, self.drawn
             )
-        return _problems(p, targets, self.average, self.dependent)
+        return _problems(p, targets, self.combining, self.dependent)
 
     def __str__(self) -> str:
         return self.name
@@ -224,11 +278,11 @@ class Notion(Documented, ABC):
 
 def _problems(
     p: Predictions, targets: tuple[Target, ...], average: str, dependent: bool
-) -> Callable[[IntArray], Problem]:
+) -> Callable[[AnyArray], Problem]:
     """A function from codes of labels to the problems of all targets: rows of one after those of another."""
 
-    def outcomes(target: Target, codes: IntArray) -> AnyArray:
-        if target.rows is None and isinstance(target.wanted, int) and codes is p.codes:
+    def outcomes(target: Target, codes: AnyArray) -> AnyArray:
+        if target.rows is None and isinstance(target.wanted, int) and codes is p.truth:
             return p.outcome(target.wanted)  # codes themselves, where they say it
         return target.outcomes(codes)
 
@@ -297,10 +351,12 @@ class ClassSpecific(Notion):
                 return 1
             raise ValueError(
                 f"notion ClassSpecific() needs a label when there are {predictions.n_classes} classes: "
-                f"ClassSpecific(label), one of {list(predictions.classes[:6])!r}"
+                f"ClassSpecific(label), one of {some(predictions.classes)}"
             )
         if self.label not in predictions.classes:
-            raise ValueError(f"notion ClassSpecific({self.label!r}): the labels are {list(predictions.classes)!r}")
+            raise ValueError(
+                f"notion ClassSpecific({some([self.label])}): the labels are [{some(predictions.classes)}]"
+            )
         return predictions.classes.index(self.label)
 
     def __str__(self) -> str:
@@ -333,7 +389,8 @@ class Classwise(Notion):
 
     average: str = "power"
     name: ClassVar[str] = "classwise"
-    dependent: ClassVar[bool] = True
+    dependent: ClassVar[bool] = True  # type: ignore[misc]  # of a value in the base class
+    exclusive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("average", self.average, _AVERAGES)
@@ -344,15 +401,159 @@ class Classwise(Notion):
 
     def reduce(self, predictions: Predictions) -> OneVsRestProblems:
         """See :meth:`Notion.reduce`."""
-        found: OneVsRestProblems = self.designed(self.reducer(predictions)(predictions.codes), predictions)
+        found: OneVsRestProblems = self.designed(self.reducer(predictions)(predictions.truth), predictions)
         return found
 
-    def reducer(self, predictions: Predictions) -> Callable[[IntArray], OneVsRestProblems]:
+    def reducer(self, predictions: Predictions) -> Callable[[AnyArray], OneVsRestProblems]:
         """Columns are sliced out of the matrix only when they are asked for."""
-        p, matrix = predictions, predictions.matrix
-        return lambda codes: OneVsRestProblems(
-            matrix, codes, p.weights, p.integral_weights, p.eps, p.classes, self.average, self.dependent
-        )
+        return partial(_columns, predictions, self.average)
+
+
+@dataclass(frozen=True)
+class Multilabel(Notion):
+    """Every label of rows that may have several, or none: ``P(label k | P_k(X) = s) = s`` for every k and s.
+
+    ``y_true`` of shape (n, L) says which of L labels a row has, and ``y_prob`` of the same shape gives the probability
+    of each. The columns are L two-class problems of the same rows.
+
+    Parameters
+    ----------
+    average : {"macro", "micro", "weighted"}, default "macro"
+        How the labels become one number. ``"macro"``: labels count alike, ``(mean_k e_kᵖ)^(1/p)``. ``"weighted"``: each
+        counts by the weight of the rows that have it, as in scikit-learn (alike where no row has any). ``"micro"``: all
+        n L entries are one problem, in which those of one row are a group.
+
+    See Also
+    --------
+    calibrant.notions.Classwise : Classes, of which each row has one.
+    calibrant.notions.ClassSpecific : One of the labels.
+    calibrant.calibrators.OneVsRest : A calibrator of several labels, with ``normalisation="none"``.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> Y, P = [[1, 1, 0], [0, 0, 0], [1, 0, 1]], [[0.8, 0.9, 0.1], [0.2, 0.3, 0.1], [0.9, 0.4, 0.6]]
+    >>> round(cal.calibration_error(Y, P, notion="multilabel", estimator=cal.Binned(5)), 3)
+    0.211
+    >>> round(cal.calibration_error(Y, P, notion=cal.notions.Multilabel("micro"), estimator=cal.Binned(5)), 3)
+    0.211
+    """
+
+    average: str = "macro"
+    name: ClassVar[str] = "multilabel"
+    several: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice("average", self.average, _OF_LABELS)
+
+    @property
+    def dependent(self) -> bool:  # type: ignore[override]  # of a value in the base class
+        """Whether there is a problem per label; of the same rows."""
+        return self.average != "micro"
+
+    @property
+    def combining(self) -> str:
+        """See :class:`Notion`."""
+        return "power"
+
+    def targets(self, predictions: Predictions) -> Iterator[Target]:
+        """L problems that share their rows, or one of all entries, label after label."""
+        p, k = predictions, predictions.n_classes
+        if self.average == "micro":
+            rows, column = np.tile(np.arange(p.n_samples), k), np.repeat(np.arange(k), p.n_samples)
+            yield Target(p.probs.T.reshape(-1), None, rows, column=column)
+            return
+        for i, share in enumerate(self._shares_of(p)):
+            yield replace(one_vs_rest(p, i), share=share)
+
+    def reducer(self, predictions: Predictions) -> Callable[[AnyArray], Reduction]:
+        """Columns are sliced out of the matrix only when they are asked for."""
+        if self.average == "micro":
+            return super().reducer(predictions)
+        return partial(_columns, predictions, "power", weighing=self._shares_of(predictions))
+
+    def groups(self, predictions: Predictions) -> IntArray | None:
+        """Codes of the rows' groups; entries of a row in one problem are a group, too.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The validated rows.
+        """
+        alone = predictions.groups is None and not self.dependent
+        return np.arange(predictions.n_samples) if alone else predictions.groups
+
+    def shares(self, mass: FloatArray, positive: FloatArray) -> tuple[float, ...]:
+        """See :meth:`Notion.shares`.
+
+        Parameters
+        ----------
+        mass, positive : ndarray of shape (R,)
+            Weight of the rows of each problem, and of those where its outcome is 1.
+        """
+        if self.average != "weighted" or not positive.any():
+            return (1 / len(mass),) * len(mass)
+        return tuple((positive / positive.sum()).tolist())
+
+    def _shares_of(self, p: Predictions) -> tuple[float, ...]:
+        truth = p.truth
+        positive = truth.sum(axis=0, dtype=np.float64) if p.weights is None else p.weights @ truth
+        return self.shares(positive, positive)
+
+    def __str__(self) -> str:
+        return self.name if self.average == "macro" else f"{self.name}:{self.average}"
+
+
+@dataclass(frozen=True)
+class Ordinal(Notion):
+    """Every cumulative probability of ordered classes: ``P(Y ≤ k | F_k(X) = s) = s`` for every s and k but the last.
+
+    Classes are ordered as the columns are (``labels=``). The K - 1 problems, with the same rows, are named after k and
+    combine as ``(mean_k e_kᵖ)^(1/p)``.
+
+    See Also
+    --------
+    calibrant.notions.Classwise : Every class by itself, whose order does not matter.
+    calibrant.scores.RankedProbability : The score of the same problems.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> P = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]]
+    >>> found = cal.estimate([0, 1, 2], P, notion="ordinal", estimator=cal.Binned(5))
+    >>> {k: round(e, 3) for k, e in found.per_class.items()}
+    {0: 0.167, 1: 0.233}
+    """
+
+    name: ClassVar[str] = "ordinal"
+    dependent: ClassVar[bool] = True  # type: ignore[misc]  # of a value in the base class
+
+    def targets(self, predictions: Predictions) -> Iterator[Target]:
+        """K - 1 problems that share their rows."""
+        p, k = predictions, predictions.n_classes
+        up_to = np.cumsum(p.matrix, axis=1, dtype=np.float64)
+        for i in range(k - 1):
+            scores = np.minimum(up_to[:, i], 1.0).astype(p.probs.dtype)
+            wanted = np.broadcast_to(np.arange(k) <= i, (len(p.codes), k))
+            yield Target(scores, wanted, label=p.classes[i])
+
+    def labels(self, classes: tuple[Label, ...]) -> tuple[Label, ...]:
+        """See :meth:`Notion.labels`.
+
+        Parameters
+        ----------
+        classes : tuple
+            The classes.
+        """
+        return classes[:-1]
+
+
+def _columns(
+    p: Predictions, average: str, truth: AnyArray, weighing: tuple[float, ...] | None = None
+) -> OneVsRestProblems:
+    """The problem of every column, with these labels."""
+    about = p.weights, p.integral_weights, p.eps, p.classes, average
+    return OneVsRestProblems(p.matrix, truth, *about, weighing=weighing)
 
 
 @dataclass(frozen=True)
@@ -479,6 +680,7 @@ class DrawnClass(Canonical):
 _BY_NAME: dict[str, Notion] = {
     n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical(), DrawnClass())
 }
+_BY_NAME |= {str(n): n for n in (Ordinal(), *map(Multilabel, _OF_LABELS))}
 _BY_NAME["class-wise"] = Classwise()
 
 
@@ -486,13 +688,13 @@ def notion_named(notion: str | Notion) -> str | Notion:
     """The notion of a name; ``"auto"``, which predictions decide, stays unchanged."""
     if isinstance(notion, Notion) or (isinstance(notion, str) and notion == "auto"):
         return notion
-    name, colon, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
+    name, _, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
     if name == "class-specific" and label:
         return ClassSpecific(label)
-    if name in _BY_NAME and not colon:
-        return _BY_NAME[name]
+    if isinstance(notion, str) and notion in _BY_NAME:
+        return _BY_NAME[notion]
     allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME, "class-specific:LABEL"))
-    raise ValueError(f"notion must be one of {allowed} or a Notion object; got {notion!r}")
+    raise ValueError(f"notion must be one of {allowed} or a Notion object; got {received(notion)}")
 
 
 def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
@@ -501,9 +703,17 @@ def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
     if isinstance(found, ClassSpecific) and isinstance(notion, str) and isinstance(found.label, str):
         # A label that was typed, in the kind of the classes.
         return ClassSpecific(next((c for c in predictions.classes if str(c) == found.label), found.label))
-    if isinstance(found, Notion):
-        return found
-    return ClassSpecific() if predictions.positive is not None else Confidence()
+    if not isinstance(found, Notion):
+        found = ClassSpecific() if predictions.positive is not None else Confidence()
+        return Multilabel() if predictions.several else found
+    if predictions.several and isinstance(found, Classwise):
+        raise ValueError("notion 'classwise' is of classes, of which a row has one: of several labels use 'multilabel'")
+    if isinstance(found, Multilabel) and not predictions.several:
+        raise ValueError(
+            "notion 'multilabel' needs y_true and y_prob of shape (n, L), one column per label (in Predictions: "
+            "as_predictions(…, multilabel=True); in from_frame: lists of columns label= and prob=)"
+        )
+    return found
 
 
 def _domain(p: Predictions) -> tuple[float, float]:
@@ -514,13 +724,21 @@ def _domain(p: Predictions) -> tuple[float, float]:
 
 
 def one_vs_rest(predictions: Predictions, k: int) -> Target:
-    """Class ``k`` against the rest."""
-    return Target(predictions.score(k), k, label=predictions.classes[k])
+    """Class ``k`` against the rest, or one of several labels."""
+    wanted = {"wanted": None, "column": k} if predictions.several else {"wanted": k}
+    return Target(predictions.score(k), label=predictions.classes[k], **wanted)
+
+
+def alone(predictions: Predictions, notion: Notion) -> tuple[Predictions, Notion]:
+    """The label that a notion is of, among several, as a two-class problem; else the arguments."""
+    if predictions.several and isinstance(notion, ClassSpecific):
+        return predictions.one_label(notion.index(predictions)), ClassSpecific()
+    return predictions, notion
 
 
 def only_problem(notion: Notion, predictions: Predictions) -> Problem:
     """The problem of a notion that has one, of one score; ValueError for the others."""
     problems = notion.reduce(predictions)
-    if isinstance(problems, VectorProblem) or len(problems) != 1:
+    if notion.several or isinstance(problems, VectorProblem) or len(problems) != 1:
         raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
     return problems[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .calibrators.select import Selection
 from .comparison.models.result import ComparedModel, Difference, ModelComparison
 from .comparison.subgroups.result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
+from .data.censoring import CensoringWeights
 from .data.types import Interval
 from .decisions.clinical import CalibrationMeasures, DecisionCurve
 from .decisions.cost import ExpectedCost, MeanCost
@@ -31,6 +32,7 @@ __all__ = [
     "CalibrationBelt",
     "CalibrationMeasures",
     "CalibratorComparison",
+    "CensoringWeights",
     "ClassRow",
     "ComparedCalibrator",
     "ComparedModel",

@@ -58,7 +58,8 @@ def killed_in_the_fourth(store, path, action):
     def half(temporary):
         action(temporary)
         if len(done) == 3:
-            os.truncate(temporary, 100)
+            temporary.flush()
+            os.truncate(temporary.fileno(), 100)
             os.kill(os.getpid(), signal.SIGKILL)
     whole(store, path, half)
     done.append(path)

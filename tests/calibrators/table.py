@@ -55,6 +55,7 @@ ROWS = [
     Row(c.CurveCalibrator(), error=0.05, repeats=False),
     Row(c.CurveCalibrator("residual", cv=1), error=0.05),
     Row(c.Identity(), many=True, coarse=True),
+    Row(c.EndSmoothing(), many=True, coarse=True),
     Row(c.TemperatureScaling(), many=True),
     Row(c.EnsembleTemperatureScaling(), many=True),
     Row(c.VectorScaling(), many=True),

@@ -216,7 +216,7 @@ def test_without_groups_it_is_the_common_map():
         (c.SubgroupCalibrator(), [1, 2, 3], ValueError, r"by must have one value per row \(50\)"),
         (
             c.SubgroupCalibrator(),
-            np.array([[1], *[{}] * 49], dtype=object),
+            np.array([{}] * 50, dtype=object),
             TypeError,
             "by must hold values that can name",
         ),

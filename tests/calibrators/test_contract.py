@@ -274,8 +274,12 @@ SEPARATES = pytest.mark.filterwarnings(
 )
 
 
+#: The checks' features are margins.
+NO_MARGINS = (calibrators.Identity, calibrators.EndSmoothing)
+
+
 @SEPARATES
-@pytest.mark.parametrize("row", [r for r in ROWS if not isinstance(r.calibrator, calibrators.Identity)], ids=str)
+@pytest.mark.parametrize("row", [r for r in ROWS if type(r.calibrator) not in NO_MARGINS], ids=str)
 def test_scikit_learn_checks(row):
     assert checked(fresh(row, input="margin"), expected(row)) >= (50 if row.many else 45)
 
@@ -320,12 +324,12 @@ def test_what_checks_of_two_dimensions_would_say(row):
 @pytest.mark.parametrize(
     ("scores", "labels", "words"),
     [
-        ([0.1, np.nan, 0.3, 0.4], [0, 1, 0, 1], "NaN"),
-        ([0.1, 1.5, 0.3, 0.4], [0, 1, 0, 1], r"probabilities in \[0, 1\]; row 1"),
-        ([[0.1, 0.5]] * 4, [0, 1, 0, 1], "sum to 1; row 0"),
+        ([0.1, np.nan, 0.3, 0.4], [0, 1, 0, 1], "scores must be finite; row 1"),
+        ([0.1, 1.5, 0.3, 0.4], [0, 1, 0, 1], r"scores must lie in \[0, 1\]; row 1"),
+        ([[0.1, 0.5]] * 4, [0, 1, 0, 1], "sum to 1 within .*; row 0"),
         ([[0.1, 0.2, 0.3, 0.2, 0.2]] * 4, ["a", "b", "a", "b"], "scores has 5 columns"),
-        ([0.1, 0.2], [0, 1, 0, 1], "inconsistent numbers of samples"),
-        ([0.1, 0.2, 0.3], [0.5, 0.1, 0.2], "Unknown label type"),
+        ([0.1, 0.2], [0, 1, 0, 1], "y and scores must have the same number of rows"),
+        ([0.1, 0.2, 0.3], [1.5, 0.1, 0.2], "y must hold class labels, or shares in .*; row 0 is 1.5"),
         ([0.1, 0.2, 0.3], ["a", "a", "a"], r"one class only \('a'\)"),
     ],
 )
@@ -343,6 +347,8 @@ def test_bad_arguments(row):
         fresh(row).fit(s, y, sample_weight=np.zeros(50))
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         fresh(row).fit(s, y, sample_weight=-np.ones(50))
+    with pytest.raises(ValueError, match="scores must be finite numbers within ± 1e"):
+        fresh(row, input="logit").fit(1e101 * np.asarray(s), y)
     fitted = fresh(row).fit(s, y)
     wrong = np.full((2, 4), 0.25)
     with pytest.raises(ValueError, match=r"features|columns"):

@@ -332,7 +332,7 @@ def test_a_shifted_prior_by_simulation():
         (lambda: optimal_threshold(1, 1, prior_shift=(0, 0.5)), "base rates"),
         (lambda: shift_prior([0.5], 0.5, 1.0), "new must lie strictly between 0 and 1"),
         (lambda: shift_prior([[0.5, 0.5]], [0.5, 0.5], [0.9, 0.2]), "2 base rates above 0 that sum to 1"),
-        (lambda: shift_prior([1.5], 0.5, 0.1), "y_prob must be probabilities"),
+        (lambda: shift_prior([1.5], 0.5, 0.1), "y_prob must lie in .0, 1.; row 0 is 1.5"),
         (lambda: decide([[0.5, 0.6]], [[0, 1], [1, 0]]), "sum to 1"),
         (lambda: decide([[0.5, 0.5]], [[0, 1]]), "a row for each of 2 classes"),
     ],

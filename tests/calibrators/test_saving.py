@@ -207,6 +207,38 @@ def test_a_file_with_one_place_changed_is_read_or_refused(data):
     assert isinstance(found, c.PlattScaling)
 
 
+def _rows_of(data):
+    return data["fitted"]["table_"]["list"]
+
+
+#: What is changed in the table of a saved choice.
+TABLES = {
+    "no choice": lambda data: _rows_of(data)[0]["mapping"].pop("chosen"),
+    "a name that is none": lambda data: _rows_of(data)[0]["mapping"].update(name=5),
+    "names alike": lambda data: _rows_of(data)[0]["mapping"].update(name=_rows_of(data)[1]["mapping"]["name"]),
+    "a loss that is text": lambda data: _rows_of(data)[-1]["mapping"].update(loss="<b>0</b>"),
+    "a loss that is true": lambda data: _rows_of(data)[-1]["mapping"].update(loss=True),
+    "more": lambda data: _rows_of(data)[0]["mapping"].update(more=1),
+    "two choices": lambda data: [row["mapping"].update(chosen=True) for row in _rows_of(data)],
+    "another choice": lambda data: data["fitted"].update(chosen_="isotonic"),
+    "an accuracy above 1": lambda data: _rows_of(data)[0]["mapping"].update(accuracy=2.0),
+    "another weight": lambda data: _rows_of(data)[-1]["mapping"].update(weight=0.9),
+    "nothing": lambda data: _rows_of(data).clear(),
+    "a row twice": lambda data: _rows_of(data).append(_rows_of(data)[0]),
+}
+
+
+@pytest.mark.parametrize("rule", ["average", "best"])
+@pytest.mark.parametrize("change", TABLES)
+def test_a_table_of_another_choice_is_refused(change, rule):
+    s, y, _ = two(300, 0, 0.6)
+    data = c.to_dict(c.AutoCalibrator(["identity", "temperature", "platt"], cv=2, rule=rule).fit(s, y))
+    assert str(c.from_dict(json.loads(json.dumps(data))))
+    TABLES[change](data)
+    with pytest.raises(ValueError, match=r"AutoCalibrator is damaged: (names in )?(weights in )?table_"):
+        c.from_dict(data)
+
+
 @pytest.mark.parametrize("name", ["platt", "isotonic", "spline", "temperature", "dirichlet", "rest"])
 def test_files_of_version_1_stay_readable(name):
     """Written once, by calibrant 0.1.0, and never again: what they say must not change."""
@@ -233,3 +265,14 @@ def test_names_of_another_version_say_what_to_do(damage):
     with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, create it again$") as caught:
         c.from_dict(saved)
     assert str(caught.value).count("create it again") == 1
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path):
+    """One digit changed makes sense by itself, and would give other probabilities."""
+    path = c.save_calibrator(c.PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), tmp_path / "platt.json")
+    data = json.loads(path.read_text())
+    data["fitted"]["coef_"] += 0.001
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="the digest does not match"):
+        c.load_calibrator(path)
+    assert c.from_dict(data).coef_ == data["fitted"]["coef_"]  # what is changed on purpose

@@ -24,6 +24,7 @@ MEANS = {
     "expected_calibration_error",
     "log_loss",
     "mean_score",
+    "ranked_probability_score",
 }
 #: What each row says by itself.
 OF_ROWS = {"score_samples"}
@@ -40,7 +41,7 @@ def takers() -> dict[str, Callable[..., Any]]:
             continue
         try:
             value(judged(None))
-        except (TypeError, ValueError, AttributeError):  # it takes something else than predictions
+        except (TypeError, ValueError, AttributeError, ImportError):  # it takes something else than predictions
             continue
         found[name] = value
     return found

@@ -102,6 +102,7 @@ def everything():
         "groups of a frame": of_frame,
         "report on groups of a frame": of_frame.subgroups(),
         "monitor": monitor,
+        "censoring": cal.censoring_weights(p, y, 0.5),
         "predictions": cal.as_predictions(y, p),
         "base rate": cal.estimate_prior(p, reference=(y, p), n_resamples=20),
         "base rates": cal.estimate_prior(q, reference=(k, q), n_resamples=20),
@@ -133,6 +134,7 @@ def test_every_result_of_the_package_is_in_the_table():
         Drawn,
         MeasuresDrawn,
         Paged,
+        cal.llm.Answers,  # Predictions that were read from a log: tests/llm
     }
     assert {c.__name__ for c in concrete} == {type(r).__name__ for r in RESULTS.values()}
 

@@ -66,7 +66,8 @@ class Case:
             o["labels"] = [name.removeprefix("p_") for name in prob]
         p = rows[names].to_numpy() if len(names) > 1 else rows[names[0]].to_numpy()
         weights, hospitals = (None if name is None else rows[name].to_numpy() for name in (weight, groups))
-        return cal.Accumulator(**o).update(rows[y].to_list(), p, weights, hospitals)
+        labels = rows[y].to_numpy() if rows[y].dtype.is_float() else rows[y].to_list()
+        return cal.Accumulator(**o).update(labels, p, weights, hospitals)
 
 
 def spoiled() -> pl.DataFrame:
@@ -123,6 +124,24 @@ def alone() -> pl.DataFrame:
     return binary_rows().with_columns(hospital=pl.int_range(pl.len()))
 
 
+def shares(dtype: Any = np.float64, score: Any = np.float64) -> pl.DataFrame:
+    """Rows of which k of n had the outcome, in groups of hospitals; some all, some none."""
+    rows, rng = in_groups(binary_rows(score, edges=False)).head(600), np.random.default_rng(3)
+    n = rng.integers(1, 30, len(rows))
+    k = np.where(rows["p"].is_in([0.0, 1.0]), rows["y"] * n, rng.binomial(n, rows["p"].to_numpy().clip(0, 1)))
+    return rows.with_columns(y=pl.Series((k / n).astype(dtype)), n=pl.Series(n))
+
+
+def shares_of_two() -> pl.DataFrame:
+    return shares().with_columns(p_0=1 - pl.col("p"), p_1="p")
+
+
+def spoiled_shares() -> pl.DataFrame:
+    rows, wrong = spoiled().head(600), shares()
+    held = pl.when(rows["y"].is_null()).then(None).when(rows["y"] == 7).then(7.0).otherwise(wrong["y"])
+    return rows.with_columns(y=held)
+
+
 FOUR = [f"p_{name}" for name in NAMES]
 
 CASES = {
@@ -167,6 +186,12 @@ CASES = {
         {"groups": "hospital", "weight": "share", "on_invalid": "drop"},
         lambda rows: good_of_spoiled(rows) & rows["hospital"].is_not_null(),
     ),
+    "k of n, float32": Case(lambda: shares(np.float32, np.float32), {"weight": "n"}),
+    "k of n, groups": Case(shares, {"weight": "n", "groups": "hospital"}),
+    "shares, other label": Case(shares, {"pos_label": 0}),
+    "shares, columns": Case(shares_of_two, {"prob": ["p_0", "p_1"], "labels": [0, 1], "weight": "n"}),
+    "shares, class-wise": Case(shares_of_two, {"prob": ["p_0", "p_1"], "labels": [0, 1], "notion": "classwise"}),
+    "shares, bad rows": Case(spoiled_shares, {"weight": "share", "on_invalid": "drop"}, good_of_spoiled),
     "groups of one row": Case(alone, {"groups": "hospital"}),
     "groups of one row, weights": Case(alone, {"groups": "hospital", "weight": "share"}),
 }

@@ -17,6 +17,7 @@ import calibrant as cal
 
 from .cases import CASES, FOUR, binary_rows, matrix_rows
 from .engines import ENGINES, framed, same
+from .several_labels import check_labels
 from .test_from_frame import WHAT, check, refused
 
 pytestmark = [
@@ -37,6 +38,10 @@ def frame_of(request):
 @pytest.mark.parametrize("name", list(CASES))
 def test_an_engine_says_what_arrays_say(name, frame_of):
     check(name, frame_of)
+
+
+def test_several_labels_of_an_engine(frame_of):
+    check_labels(frame_of, notions=("auto", "multilabel:micro"))
 
 
 def test_bad_rows_of_an_engine_are_refused(frame_of):

@@ -154,8 +154,8 @@ def test_no_replacement_in_a_race(tmp_path):
     path = tmp_path / "one"
 
     def race():
-        with writing.replacing(path, force=False) as temporary:
-            temporary.write_text("mine")
+        with writing.replacing(path, force=False) as file:
+            file.write(b"mine")
             path.write_text("theirs")
 
     with pytest.raises(FileExistsError, match="was created in the meantime"):
@@ -240,11 +240,11 @@ def test_kills_at_random_moments_lose_nothing_and_are_swept(tmp_path, model):
 
 def test_what_another_process_writes_now_is_not_swept(tmp_path):
     path = tmp_path / "one"
-    other = tmp_path / f".one.{writing._host()}-{os.getppid()}.tmp"
+    other = tmp_path / f".one.{writing._host()}-{os.getppid()}-{0:016x}.tmp"
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    dead = tmp_path / f".one.{writing._host()}-{gone.pid}.tmp"
-    elsewhere = tmp_path / f".one.otherhost-{gone.pid}.tmp"
+    dead = tmp_path / f".one.{writing._host()}-{gone.pid}-{0:016x}.tmp"
+    elsewhere = tmp_path / f".one.otherhost-{gone.pid}-{0:016x}.tmp"
     for file in (other, dead, elsewhere):
         file.write_text("half")
     writing.write_text(path, "whole")
@@ -304,7 +304,6 @@ def test_demo_asks_before_it_replaces(tmp_path):
 
 APPLIED = {
     "header": '"a ""b""",x,y_prob\r\n1,2,0.5\r\n"c\r\nd","",0.25\r\n',
-    "duplicates": "x,x,y_prob\n1,2,0.5\n",
     "mark": "\ufeffx,y_prob\n1,0.5\n",
     "mark and quotes": '\ufeff"x, z","y_prob"\n"1, 2","0.5"\n',
     "no last line break": "x,y_prob\n1,0.5\n2,0.75",

@@ -22,7 +22,7 @@ def one(powers, log_odds: float, **about):
 def asked(problems: int, **about) -> Question:
     given = {"notion": "classwise", "norm": 1, "average": "power", "dependent": False, "level": 0.9, "size": 500}
     shares = (1 / problems,) * problems
-    return Question(labels=tuple(range(problems)), shares=shares, n_samples=500, **given | about)
+    return Question(labels=tuple(range(problems)), shares=shares, n_samples=500, exclusive=True, **given | about)
 
 
 def test_calibrated_starts_at_exactly_zero_and_says_how_probable_that_is():

@@ -257,7 +257,7 @@ def test_duplicates_single_samples_and_one_class():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"bandwidth": 0.0}, "bandwidth must be 'auto', 'cv', 'loo', 'loo-as-published' or a positive"),
+        ({"bandwidth": 0.0}, "bandwidth must be 'auto', 'cv', 'loo', 'loo-as-published' or a number in"),
         ({"bandwidth": "silverman"}, "bandwidth must be 'auto'"),
         ({"orientation": "row"}, "orientation must be one of 'data', 'query'"),
         ({"debias": "yes"}, "debias must be one of None, 'ratio', 'square', 'cross'"),

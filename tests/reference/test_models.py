@@ -296,7 +296,7 @@ def test_beta_bandwidths():
     assert BetaKernel()._h(counts) == pytest.approx(0.17 * 500**-0.4)
     assert 2e-3 < BetaKernel("loo")._h(counts) < 0.2
     for bad, kind in ((0, ValueError), ("silverman", ValueError), (True, TypeError), (np.inf, ValueError)):
-        with pytest.raises(kind, match="bandwidth must be 'auto', 'loo' or a positive finite number"):
+        with pytest.raises(kind, match="bandwidth must be 'auto', 'loo' or a number in "):
             BetaKernel(bad)
 
 

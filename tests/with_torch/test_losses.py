@@ -305,14 +305,14 @@ def test_weight():
         (lambda z, y: F.soft_binned_ece(z, y, 0), "n_bins must be an int >= 1"),
         (lambda z, y: F.soft_binned_ece(z, y, temperature=0), "temperature must be a number above 0"),
         (lambda z, y: F.soft_binned_ece(z, y, norm=float("inf")), "norm must be a finite number >= 1; got inf"),
-        (lambda z, y: F.dirichlet_kernel_error(z, y, "loo"), "bandwidth must be 'auto' or a positive"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, "loo"), "bandwidth must be 'auto' or a number in"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, -1.0), "bandwidth must be"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, float("inf")), "norm must be a finite number >= 1; got inf"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "row"), "orientation must be"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "data", "square"), "debias='square' is for norm 2"),
         (lambda z, y: F.brier_sharpness(z, y, -1.0), "gamma must be a number >= 0"),
         (lambda z, y: F.brier_sharpness(z, y, debias="ratio"), "debias must be one of None, 'square', 'cross'"),
-        (lambda z, y: F.brier_sharpness(z, y, bandwidth="loo"), "bandwidth must be 'auto' or a positive"),
+        (lambda z, y: F.brier_sharpness(z, y, bandwidth="loo"), "bandwidth must be 'auto' or a number in"),
         (lambda z, y: F.confidence_penalty(z, y, "max"), "reduction must be one of"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, notion="top-label"), "notion must be"),
         (lambda z, y: ct.DirichletKernelLoss(notion="marginal"), "notion must be"),
@@ -354,6 +354,31 @@ def test_ignored_rows_lose_nothing(loss):
     assert found.shape == (6,)
     assert found[2] == 0
     torch.testing.assert_close(found[3:], loss(z[3:], y[3:]))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_pixels_are_rows(name):
+    z, y = sample(60, 5)
+    y[::7] = -100
+    flat, dense = z.clone().requires_grad_(), z.clone().requires_grad_()
+    loss = LOSSES[name](dense.reshape(3, 4, 5, 5).movedim(-1, 1), y.reshape(3, 4, 5))
+    wanted = LOSSES[name](flat, y)
+    torch.testing.assert_close(loss, wanted, rtol=1e-12, atol=1e-14)
+    loss.backward()
+    wanted.backward()
+    torch.testing.assert_close(dense.grad, flat.grad, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize(
+    "loss", [ct.FocalLoss(reduction="none"), ct.BrierLoss("none"), ct.ConfidencePenaltyLoss("none")]
+)
+def test_losses_of_pixels_have_their_shape(loss, marked):
+    z, y = sample(60, 5)
+    if marked:
+        y[::7] = -100
+    found = loss(z.reshape(3, 4, 5, 5).movedim(-1, 1), y.reshape(3, 4, 5))
+    torch.testing.assert_close(found, loss(z, y).reshape(3, 4, 5), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("target", [-1, 5, -100])

@@ -63,7 +63,7 @@ def test_processes_and_devices_add_up():
         setattr(one, name, reduce(torch.stack([getattr(one, name), getattr(other, name)])))
     one._update_count = 2
     assert one.compute().item() == pytest.approx(both.compute().item(), abs=1e-13)
-    assert one.sums.shape == (4, 2, 4097)
+    assert one.sums.shape == (2, 4, 2, 4097)
 
 
 def test_forward_reset_and_pickle():
@@ -78,7 +78,7 @@ def test_forward_reset_and_pickle():
     whole = cal.calibration_error(y.numpy(), p.numpy(), estimator=cal.Binned(15), labels=range(4))
     assert metric.compute().item() == pytest.approx(whole, abs=1e-12)
     assert pickle.loads(pickle.dumps(metric)).compute().item() == pytest.approx(whole, abs=1e-12)
-    assert metric.half().sums.dtype == torch.float64
+    assert metric.half().sums.dtype == metric.to(torch.float16).sums.dtype == torch.float64
     metric.reset()
     assert metric.samples == 0
 
@@ -118,6 +118,12 @@ def test_nothing_is_nan():
         ({"notion": "canonical"}, "notion must be one of"),
         ({}, "num_classes must be an int >= 2 for the notion 'confidence'"),
         ({"num_classes": 3, "norm": 0.5}, "norm must be"),
+        ({"num_classes": 3, "ignore_index": 0.5}, "ignore_index must be an int"),
+        ({"num_classes": 3, "average": None}, "average must be one of 'power'; got None"),
+        (
+            {"num_classes": 3, "notion": "classwise", "average": "macro"},
+            "average must be one of 'power', 'mean', 'max', None",
+        ),
         ({"num_classes": 3, "estimator": "bins"}, "estimator must be 'auto'"),
         ({"num_classes": 3, "estimator": cal.Binned("sqrt")}, "fixed edges and hard mapping"),
         ({"num_classes": 3, "estimator": cal.Binned(mapping="linear")}, "fixed edges and hard mapping"),
@@ -137,7 +143,11 @@ def test_bad_parts(arguments, words):
         (lambda p, y: (p[:, :3], y), "preds must have num_classes=4 columns; got 3"),
         (lambda p, y: (p.long(), y), "preds must be floats"),
         (lambda p, y: (p, y[:-1]), "target must be class indices of shape"),
-        (lambda p, y: (p, y + 1), r"target must lie in 0 … 3"),
+        (lambda p, y: (p, y + 1), r"target must lie in 0 … 3 or be ignore_index=-100; got 4 at row"),
+        (
+            lambda p, y: (p.reshape(5, 100, 4), y.reshape(5, 100)),
+            "preds must have num_classes=4 columns; got 100|target",
+        ),
         (lambda p, y: (p * 9, y), r"preds must lie in \[0, 1\]; .*pass from_logits=True"),
         (lambda p, y: (p * torch.nan, y), r"preds must lie in \[0, 1\]"),
     ],
@@ -150,3 +160,189 @@ def test_bad_batches_leave_the_state_alone(change, words):
     with pytest.raises(ValueError, match=words):
         metric.update(*change(p, y))
     assert torch.equal(metric.sums, before)
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise", "class-specific"])
+@pytest.mark.parametrize("from_logits", [False, True])
+@pytest.mark.parametrize("ignored", [-100, 0, 255, None])
+def test_pixels_are_rows_and_ignored_ones_are_not_there(notion, from_logits, ignored):
+    p, y = sample(480)
+    k, single = 4, notion == "class-specific"
+    if single:
+        p, y, k = p[:, 1], (y == 1).long(), None
+    preds = (torch.logit(p) if single else p.log()) if from_logits else p
+    marked = y.clone()
+    if ignored is not None:
+        marked[::7] = ignored
+    used = torch.ones_like(y, dtype=torch.bool) if ignored is None else marked != ignored
+    options = {"from_logits": from_logits, "ignore_index": ignored}
+    dense, flat = (CalibrationError(cal.Binned(15), notion, k, **options) for _ in range(2))
+    shaped = preds.reshape(6, 8, 10) if single else preds.reshape(6, 8, 10, 4).movedim(-1, 1)
+    for image in range(0, 6, 2):
+        dense.update(shaped[image : image + 2], marked.reshape(6, 8, 10)[image : image + 2])
+    flat.update(preds[used], y[used])
+    assert dense.compute().item() == pytest.approx(flat.compute().item(), abs=1e-14)
+    problem = {"pos_label": 1, "labels": [0, 1]} if single else {"notion": notion, "labels": range(4)}
+    expected = cal.calibration_error(y[used].numpy(), p[used].numpy(), estimator=cal.Binned(15), **problem)
+    assert dense.compute().item() == pytest.approx(expected, abs=1e-9)
+    assert dense.samples == used.sum() > 80
+
+
+@pytest.mark.parametrize("norm", [1, 2, float("inf")])
+@pytest.mark.parametrize("estimator", [cal.Binned(15), cal.EmpiricalBayes()])
+def test_errors_of_classes_and_their_averages(norm, estimator):
+    p, y = sample()
+    each = CalibrationError(estimator, "classwise", 4, norm, average=None)
+    each.update(p, y)
+    one = [
+        cal.calibration_error((y == k).long().numpy(), p[:, k].numpy(), estimator=estimator, norm=norm)
+        for k in range(4)
+    ]
+    torch.testing.assert_close(each.compute(), torch.tensor(one, dtype=torch.float64), atol=1e-12, rtol=0)
+    for average in ("power", "mean", "max"):
+        metric = CalibrationError(estimator, "classwise", 4, norm, average=average)
+        metric.update(p, y)
+        notion = cal.notions.Classwise(average=average)
+        expected = cal.calibration_error(
+            y.numpy(), p.numpy(), notion=notion, estimator=estimator, norm=norm, labels=range(4)
+        )
+        assert metric.compute().item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("notion", ["confidence", "classwise", "class-specific"])
+def test_curves_and_pictures(notion):
+    pytest.importorskip("matplotlib")
+    from torchmetrics import MetricCollection
+
+    p, y = sample()
+    k, about = (None, {"pos_label": 1}) if notion == "class-specific" else (4, {"notion": notion, "labels": range(4)})
+    if k is None:
+        p, y = p[:, 1].contiguous(), (y == 1).long()
+    for estimator in (cal.Binned(10), cal.EmpiricalBayes()):
+        metric = CalibrationError(estimator, notion, k)
+        with pytest.raises(ValueError, match="no rows were added yet"):
+            metric.reliability_curve()
+        metric.update(p, y)
+        found, expected = (
+            curve if isinstance(curve, dict) else {0: curve}
+            for curve in (
+                metric.reliability_curve(level=0.9),
+                cal.reliability_curve(y.numpy(), p.numpy(), estimator=estimator, level=0.9, **about),
+            )
+        )
+        assert list(found) == list(expected)
+        for key, curve in found.items():
+            for field in ("scores", "observed", "lower", "count"):
+                np.testing.assert_allclose(getattr(curve, field), getattr(expected[key], field), atol=1e-9)
+        figure, axes = metric.plot()
+        panels = list(np.ravel(axes))
+        assert len(panels) == len(found)
+        assert all(panel in figure.axes and len(panel.lines) > 1 for panel in panels)
+    both = MetricCollection(
+        {"L1": CalibrationError(cal.Binned(15), notion, k), "L2": CalibrationError(cal.Binned(15), notion, k, 2)}
+    )
+    values = [both(p[a : a + 250], y[a : a + 250]) for a in (0, 250)]
+    whole = both.compute()
+    drawn = both.plot()
+    height = [float(axis.lines[0].get_ydata()[0]) for _, axis in drawn]
+    assert height == pytest.approx([float(whole["L1"]), float(whole["L2"])])
+    _, axis = both.plot(values, together=True)
+    assert {line.get_label() for line in axis.lines} >= {"L1", "L2"}
+
+
+def hard_rows(n):
+    """Scores whose float32 sums drift: one that is no sum of powers of two, and all over the range."""
+    draw = torch.Generator().manual_seed(n)
+    scores = torch.where(torch.rand(n, generator=draw) < 0.5, torch.tensor(0.9), torch.rand(n, generator=draw))
+    return scores, (torch.rand(n, generator=draw) < 0.8 * scores).long()
+
+
+@pytest.mark.parametrize("estimator", [cal.Binned(15), cal.Binned(1), cal.EmpiricalBayes()], ids=repr)
+@pytest.mark.parametrize("n", [300_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
+def test_sums_in_float32_lose_nothing(estimator, n):
+    """To 1e-6 of the error, and the sums themselves to 1e-7 of the rows."""
+    scores, target = hard_rows(n)
+    narrow, wide = (CalibrationError(estimator, "class-specific") for _ in range(2))
+    assert narrow.set_dtype(torch.float32).sums.dtype == torch.float32
+    for start in range(0, n, 1_000_000):
+        rows = slice(start, start + 1_000_000)
+        narrow.update(scores[rows], target[rows])
+        wide.update(scores[rows], target[rows])
+    assert narrow.compute().dtype == torch.float32
+    assert narrow.compute().item() == pytest.approx(wide.compute().item(), abs=1e-6)
+    gap = (narrow.sums.double().sum(dim=0) - wide.sums.sum(dim=0)).abs().max().item()
+    assert gap < 1e-7 * n
+    assert int(narrow.samples) == n
+
+
+class Float32Only(torch.utils._python_dispatch.TorchDispatchMode):
+    """A device without float64."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for value in out if isinstance(out, (tuple, list)) else [out]:
+            assert not (isinstance(value, torch.Tensor) and value.dtype == torch.float64), f"{func} made float64"
+        return out
+
+
+def move_without_float64(tensor):
+    """What ``.to("mps")`` does, on this device."""
+    if tensor.dtype == torch.float64:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+    return tensor.clone()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("notion", ["confidence", "classwise", "class-specific"])
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_a_device_without_float64(estimator, notion, from_logits):
+    p, y = sample(dtype=torch.float32)
+    k = 4
+    if notion == "class-specific":
+        p, y, k = p[:, 1].contiguous(), (y == 1).long(), None
+    preds = (torch.logit(p) if k is None else p.log()) if from_logits else p
+    narrow, wide = (CalibrationError(estimator, notion, k, from_logits=from_logits) for _ in range(2))
+    for metric in (narrow, wide):
+        metric(preds[:100], y[:100])
+    narrow._apply(move_without_float64)
+    assert {t.dtype for t in (narrow.sums, narrow._defaults["sums"], narrow._forward_cache)} == {torch.float32}
+    with Float32Only():
+        narrow.update(preds[100:], y[100:])
+    wide.update(preds[100:], y[100:])
+    assert narrow.compute().item() == pytest.approx(wide.compute().item(), abs=1e-6)
+    back = narrow.set_dtype("float64")
+    assert back.compute().item() == pytest.approx(wide.compute().item(), abs=1e-6)
+    narrow.reset()
+    assert narrow.sums.dtype == torch.float64
+    assert not narrow.sums.any()
+
+
+def test_sums_have_two_precisions():
+    with pytest.raises(ValueError, match=r"dst_type must be torch.float32 or torch.float64; got torch.float16"):
+        CalibrationError(num_classes=3).set_dtype(torch.float16)
+
+
+def one_of_two(rank, folder):
+    """A process that sees every other row; both compute the error of all."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    p, y = sample()
+    for dtype in (torch.float64, torch.float32):
+        metric = CalibrationError(cal.EmpiricalBayes(), "classwise", 4, average=None).set_dtype(dtype)
+        metric.update(p[rank::2], y[rank::2])
+        torch.save((metric.compute().double(), int(metric.samples)), f"{folder}/{rank} {dtype}")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(tmp_path):
+    torch.multiprocessing.spawn(one_of_two, (str(tmp_path),), nprocs=2)
+    whole = CalibrationError(cal.EmpiricalBayes(), "classwise", 4, average=None)
+    whole.update(*sample())
+    for rank in range(2):
+        for dtype, near in ((torch.float64, 1e-13), (torch.float32, 1e-6)):
+            value, own = torch.load(tmp_path / f"{rank} {dtype}")
+            torch.testing.assert_close(value, whole.compute(), atol=near, rtol=0)
+            assert own == 250

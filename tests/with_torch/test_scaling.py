@@ -5,13 +5,27 @@ import io
 import numpy as np
 import pytest
 
-from calibrant.calibrators import TemperatureScaling, VectorScaling
+from calibrant.calibrators import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
 from calibrant.exceptions import ConvergenceWarning
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from calibrant.torch import TemperatureScaler, VectorScaler  # noqa: E402
+from calibrant.torch import DirichletScaler, MatrixScaler, TemperatureScaler, VectorScaler  # noqa: E402
+
+#: Scalers of five classes, and the core's calibrator with the same options.
+OF_CLASSES = {
+    "vector": (VectorScaler, VectorScaling, {}),
+    "vector, free": (VectorScaler, VectorScaling, {"shrinkage": 0}),
+    "matrix": (MatrixScaler, MatrixScaling, {}),
+    "matrix, free": (MatrixScaler, MatrixScaling, {"shrinkage": 0}),
+    "matrix, strong": (MatrixScaler, MatrixScaling, {"shrinkage": 0.1}),
+    "dirichlet": (DirichletScaler, DirichletCalibration, {}),
+    "dirichlet, published": (DirichletScaler, DirichletCalibration, {"strength": 0.01, "shrinkage": 0}),
+    "dirichlet, l2": (DirichletScaler, DirichletCalibration, {"penalty": "l2", "strength": 0.02}),
+    "dirichlet, intercepts": (DirichletScaler, DirichletCalibration, {"strength": 0.01, "intercept_strength": 1.0}),
+}
+MAKERS = [TemperatureScaler, lambda: VectorScaler(5), lambda: MatrixScaler(5), lambda: DirichletScaler(5)]
 
 
 def sample(n=2000, k=5, dtype=torch.float64, seed=0):
@@ -37,18 +51,38 @@ def test_temperature_is_the_core_and_the_optimum(dtype):
     assert scaler.gradient_norm < 1e-6
 
 
-def test_vector_is_the_core():
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_scalers_of_classes_are_the_core(name):
+    """In float64 to 1e-12; a layer in float32, on logits that are not centred, to 1e-5."""
+    make, calibrator, options = OF_CLASSES[name]
     z, y = sample()
-    scaler = VectorScaler(5).fit(z, y)
-    core = VectorScaling(input="logit", labels=range(5)).fit(z.numpy(), y.numpy())
-    np.testing.assert_allclose(scaler.predict_proba(z).detach(), core.predict_proba(z.numpy()), atol=1e-12)
-    free = VectorScaler(5, shrinkage=0).fit(z, y)
-    parameters = [p.detach().clone().requires_grad_() for p in free.parameters()]
-    torch.nn.functional.cross_entropy(z * parameters[0] + parameters[1], y).backward()
-    assert max(float(p.grad.abs().max()) for p in parameters) < 1e-6
+    scaler = make(5, **options).fit(z, y)
+    expected = calibrator(input="logit", labels=range(5), **options).fit(z.numpy(), y.numpy()).predict_proba(z.numpy())
+    np.testing.assert_allclose(scaler.predict_proba(z).detach(), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        make(5, **options).fit(z.float(), y).predict_proba(z.float()).detach(), expected, atol=1e-5
+    )
+    assert np.abs(expected - torch.softmax(z, dim=1).numpy()).max() > 0.05
 
 
-@pytest.mark.parametrize("make", [TemperatureScaler, lambda: VectorScaler(5)])
+@pytest.mark.parametrize("make", [VectorScaler, MatrixScaler])
+def test_the_free_optimum_has_no_slope(make):
+    z, y = sample()
+    free = make(5, shrinkage=0).fit(z, y)
+    torch.nn.functional.cross_entropy(free(z), y).backward()
+    assert max(float(p.grad.abs().max()) for p in free.parameters()) < 1e-6
+
+
+@pytest.mark.parametrize("make", MAKERS[1:])
+def test_scalers_mix_precisions(make):
+    z, y = sample(dtype=torch.bfloat16)
+    fitted = make().fit(z, y)
+    assert fitted.weight.dtype == torch.float32
+    torch.testing.assert_close(fitted(z), fitted(z.float()), atol=0.2, rtol=0.05)
+    assert fitted(z.double()).dtype == torch.float64
+
+
+@pytest.mark.parametrize("make", MAKERS)
 def test_pictures_weights_and_rows_left_out(make):
     z, y = sample(1200)
     w = torch.randint(0, 4, (1200,), generator=torch.Generator().manual_seed(1))
@@ -67,7 +101,7 @@ def test_pictures_weights_and_rows_left_out(make):
     torch.testing.assert_close(weighted(shaped).movedim(1, -1).reshape(-1, 5), weighted(z))
 
 
-@pytest.mark.parametrize("make", [TemperatureScaler, lambda: VectorScaler(5)])
+@pytest.mark.parametrize("make", MAKERS)
 def test_a_layer_like_any_other(make):
     z, y = sample(dtype=torch.float32)
     fitted = make().fit(z, y)
@@ -98,10 +132,11 @@ def test_separated_classes_are_warned_of():
     ("change", "error", "words"),
     [
         ({"logits": torch.randn(4)}, ValueError, r"shape \(N, K\)"),
-        ({"logits": np.zeros((4, 3))}, TypeError, "floating-point Tensor"),
-        ({"logits": torch.zeros(4, 3, dtype=torch.int64)}, TypeError, "floating-point Tensor"),
-        ({"target": torch.zeros(3, dtype=torch.int64)}, ValueError, "target must have the shape"),
-        ({"target": torch.zeros(4)}, TypeError, "class indices"),
+        ({"logits": np.zeros((4, 3))}, TypeError, "logits must be a torch.Tensor"),
+        ({"logits": torch.zeros(4, 3, dtype=torch.int64)}, ValueError, "logits must be floats"),
+        ({"target": torch.zeros(3, dtype=torch.int64)}, ValueError, r"target must be class indices of shape \(4,\)"),
+        ({"target": torch.zeros(4)}, ValueError, "class indices"),
+        ({"logits": torch.randn(4, 1)}, ValueError, "K >= 2 classes"),
         ({"target": torch.tensor([0, 1, 2, 3])}, ValueError, "0 … 2 or be ignore_index=-100; got 3"),
         ({"target": torch.tensor([0, 1, 2, -1])}, ValueError, "got -1"),
         ({"target": torch.full((4,), -100)}, ValueError, "no row"),
@@ -127,3 +162,7 @@ def test_bad_parameters():
         VectorScaler(1)
     with pytest.raises(ValueError, match="n_classes=4"):
         VectorScaler(4).fit(*sample())
+    with pytest.raises(ValueError, match="n_classes=4"):
+        DirichletScaler(4).fit(*sample())
+    with pytest.raises(ValueError, match="penalty must be"):
+        DirichletScaler(5, "l1").fit(*sample())

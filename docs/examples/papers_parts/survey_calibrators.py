@@ -342,6 +342,94 @@ def figures_12_to_20() -> str:
     return f"{said}; the scores of the survey's network are not published, ours are of a network of our own"
 
 
+@PAPER.item(
+    "PyCalib, the survey's library",
+    "measures, calibrators and tests, function by function",
+    "[benchmarks/pycalib.md](../benchmarks/pycalib.md)",
+)
+def pycalib() -> str:
+    import re
+    from pathlib import Path
+
+    page = Path(__file__).resolve().parents[3] / "benchmarks" / "pycalib.md"
+    found = re.search(r"(\d+) of (\d+) comparisons agree", page.read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError(f"{page} has no count")
+    same, all_of_them = map(int, found.groups())
+    return holds(
+        same + 2 >= all_of_them,
+        f"{same} of {all_of_them} comparisons give the same number; the others are two functions of PyCalib that pair "
+        "labels with other rows' scores where there are two classes",
+    )
+
+
+@PAPER.item("Prior shift", "odds are multiplied by the ratio of the base rates' odds", "`shift_prior(p, old, new)`")
+def prior_shift() -> str:
+    _, s = data.binary()
+    odds = s / (1 - s) * (0.02 / 0.98) / (0.3 / 0.7)
+    return agrees(cal.shift_prior(s, 0.3, 0.02), odds / (1 + odds), "by Bayes' rule")
+
+
+@PAPER.item(
+    "Costs of decisions", "the decision of least expected cost, of any K × K costs", "`decisions.expected_cost`"
+)
+def costs() -> str:
+    y, p = data.vectors()
+    table = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
+    taken = (p @ table).argmin(axis=1)
+    found = cal.decisions.expected_cost(y, p, table, calibrator=None)
+    return agrees(found.realised, table[y, taken].mean(), "mean cost of the decisions, row by row")
+
+
+@PAPER.item(
+    "Widmann et al. (2019), kernel tests",
+    "the squared kernel calibration error, unbiased, and its test",
+    "`significance.kernel_test`, `estimators.KernelCalibrationError`",
+)
+def kernel_test() -> str:
+    y, p = data.vectors(120)
+    gap = np.eye(p.shape[1])[y] - p
+    near = np.exp(-np.abs(p[:, None] - p[None]).sum(axis=2) / 2 / 0.3)
+    pairs = near * (gap @ gap.T)
+    theirs = (pairs.sum() - np.trace(pairs)) / (len(y) * (len(y) - 1))
+    one = cal.estimators.KernelCalibrationError(bandwidth=0.3)
+    return agrees(
+        cal.significance.kernel_test(y, p, notion="canonical", estimator=one).statistic, theirs, "by sums over pairs"
+    )
+
+
+@PAPER.item(
+    "Consistency bars", "how far frequencies of a calibrated model would scatter", '`report.curves["consistency"]`'
+)
+def consistency() -> str:
+    rng = np.random.default_rng(5)
+    p = rng.random(1000)
+    inside = []
+    for _ in range(40):
+        curve = cal.reliability_curve(
+            (rng.random(1000) < p).astype(int), p, estimator=cal.Binned(10), band="consistency", level=0.95
+        )
+        inside.append(((curve.observed >= curve.lower) & (curve.observed <= curve.upper)).mean())
+    share = float(np.mean(inside))
+    return holds(
+        0.9 < share < 0.99, f"{100 * share:.0f} % of the points of 40 calibrated samples lie inside of 95 % bars"
+    )
+
+
+@PAPER.item(
+    "Kängsepp et al. (2022), fit-on-the-test",
+    "the error is that of a calibration map fitted to the test rows",
+    "`estimators.Parametric`, `estimators.Isotonic` and others",
+)
+def fit_on_the_test() -> str:
+    from sklearn.isotonic import IsotonicRegression
+
+    y, s = data.binary()
+    fitted = IsotonicRegression(y_min=0, y_max=1).fit_transform(s, y)
+    ours = cal.calibration_error(y, s, estimator=cal.estimators.Isotonic())
+    return agrees(ours, np.abs(fitted - s).mean(), "mean gap of scikit-learn's isotonic map", within=1e-9)
+
+
 PAPER.outside(
     "§5.5, conformal sets",
     "sets of labels that hold the true one with a given probability",
@@ -358,4 +446,39 @@ PAPER.outside(
     "an analogue of the ROC curve with calibrated slopes",
     "ranking is not measured here; the authors' own is "
     "[precision-recall-gain](https://pypi.org/project/precision-recall-gain/)",
+)
+PAPER.outside(
+    "Leathart et al. (2017), calibration trees",
+    "a tree over features with a logistic map in each leaf",
+    "the tree needs the features and is a second classifier; `calibrators.SubgroupCalibrator` has a map for each "
+    "subgroup that is named",
+)
+PAPER.outside(
+    "Wang et al. (2019), increasing polynomials",
+    "a polynomial of the score whose slope is not negative",
+    "`calibrators.SplineCalibrator` is increasing as well; whether the polynomial gains more was not tried",
+)
+PAPER.outside(
+    "Allikivi & Kull (2019), Bayesian isotonic maps",
+    "an average of increasing step functions, drawn by a Markov chain",
+    "`calibrators.BayesianBinning` and `VennAbers` average too; the chain was not tried",
+)
+PAPER.outside(
+    "Ma & Blaschko (2021), Meta-Cal",
+    "rows that are likely to be miscalibrated are set apart and given up",
+    "it does not give probabilities of those rows, which every calibrator here does",
+)
+PAPER.outside(
+    "Kumar, Liang & Ma (2019), scaling–binning",
+    "a fitted map, and its mean in each of some bins in its place",
+    "the bins make an error that can be estimated; `estimate` has intervals without them, and the map by itself scored "
+    "better in a small trial",
+)
+PAPER.outside(
+    "Wen et al. (2020), ensembles with augmentation", "how ensembles are to be trained", "about training, not repair"
+)
+PAPER.outside(
+    "Milios et al. (2018), Dirichlet-based Gaussian processes",
+    "a classifier that is calibrated",
+    "a classifier, not a calibrator",
 )

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
 from ..data.checks import check_int
 from ..data.progress import progress_bar
-from ..data.writing import replacing, write_json
+from ..data.writing import remove_leftovers, replacing, write_json
 from .config import Config, Distribution
 from .pool import Pool, TruthBins
 
@@ -40,6 +40,16 @@ def need_polars() -> None:
         import polars  # noqa: F401
     except ImportError as error:
         raise ImportError('the benchmark writes Parquet files with polars: pip install "calibrant[cli]"') from error
+
+
+def _piece(path: Path) -> pl.DataFrame:
+    """Results of a file; ValueError where it is damaged."""
+    import polars as pl
+
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{path} holds no results, it is damaged: remove it, and the run makes it again") from error
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ class Store:
         if unknown := sorted(gone - set(known)):
             raise ValueError(f"names: {', '.join(unknown)} not among the estimators of {self.folder}")
         for path in self.pieces():
-            frame = pl.read_parquet(path)
+            frame = _piece(path)
             rest = frame.filter(~pl.col("estimator").is_in(list(gone)))
             if rest.height == 0:
                 path.unlink()
@@ -139,11 +149,7 @@ class Store:
 
     def done(self, item: str) -> set[str]:
         """Names of estimators whose results of an item are there."""
-        import polars as pl
-
-        return {
-            name for path in self.pieces(item) for name in pl.read_parquet(path, columns=["estimator"])["estimator"]
-        }
+        return {name for path in self.pieces(item) for name in _piece(path)["estimator"]}
 
     def add_piece(self, item: str, names: Sequence[str], frame: pl.DataFrame) -> None:
         """Keep the results of some estimators on an item."""
@@ -157,7 +163,7 @@ class Store:
         if not (paths := self.pieces()):
             raise ValueError(f"out: {self.folder} holds no results yet")
         # Two runs in one folder at a time may have read the same cell; their numbers are the same.
-        frame = pl.concat([pl.read_parquet(path) for path in paths])
+        frame = pl.concat([_piece(path) for path in paths])
         return frame.unique(keys, keep="first", maintain_order=True).sort(keys)
 
     def collect(self, keys: Sequence[str], cells: int | None = None) -> pl.DataFrame:
@@ -177,7 +183,7 @@ class Store:
         defined = {name: meaning for name, meaning in self.definitions().items() if name in known}
         about = {"config": self.stored(), "estimators": defined}
         metadata = {"calibrant": __version__} | {k: json.dumps(v, sort_keys=True) for k, v in about.items()}
-        self.write(self.folder / "results.parquet", lambda path: frame.write_parquet(path, metadata=metadata))
+        self.write(self.folder / "results.parquet", lambda file: frame.write_parquet(file, metadata=metadata))
         return frame
 
     def predictions(self, distribution: Distribution) -> Path:
@@ -186,7 +192,7 @@ class Store:
 
     def save_pool(self, distribution: Distribution, pool: Pool) -> None:
         """Write a pool."""
-        with replacing(self.predictions(distribution)) as temporary, temporary.open("wb") as file:
+        with replacing(self.predictions(distribution)) as file:
             np.savez(file, scores=pool.scores, labels=pool.labels, truth=pool.truth.sums)
 
     def load_pool(self, distribution: Distribution) -> Pool:
@@ -194,18 +200,18 @@ class Store:
         with np.load(self.predictions(distribution)) as data:
             return Pool(data["scores"], data["labels"], TruthBins(data["truth"]))
 
-    def write(self, path: Path, action: Callable[[Path], Any]) -> None:
+    def write(self, path: Path, action: Callable[[BinaryIO], Any]) -> None:
         """Let ``action`` write a file that appears whole or not."""
-        with replacing(path) as temporary:
-            action(temporary)
+        with replacing(path) as file:
+            action(file)
 
     def _write_json(self, path: Path, content: Any) -> None:
         write_json(path, content, indent=2, sort_keys=True)
 
     def tidy(self) -> None:
         """Remove files that killed processes left half-written."""
-        for rest in self.folder.rglob(".*.tmp"):
-            rest.unlink(missing_ok=True)
+        for path in (self.folder, self.folder / "pieces", self.folder / "predictions"):
+            remove_leftovers(path)
 
 
 class WorkItem(Protocol):

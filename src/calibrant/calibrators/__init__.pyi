@@ -35,6 +35,7 @@ from .select import select_calibrator as select_calibrator
 from .spline import CurveCalibrator as CurveCalibrator
 from .spline import OrderPreserving as OrderPreserving
 from .spline import SplineCalibrator as SplineCalibrator
+from .temperature import EndSmoothing as EndSmoothing
 from .temperature import EnsembleTemperatureScaling as EnsembleTemperatureScaling
 from .temperature import Identity as Identity
 from .temperature import TemperatureScaling as TemperatureScaling

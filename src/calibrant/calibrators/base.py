@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
@@ -17,9 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook, rooms_below
-from ..data.checks import check_choice, check_number, check_type, is_real
+from ..data.checks import check_choice, check_number, check_random_state, check_type, is_real, received
 from ..data.docs import Documented
-from ..data.fields import Field, Number, Numbers, Sizes
+from ..data.fields import Field, Number, Numbers, Plain, Sizes
 from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, FloatArray
@@ -142,6 +142,16 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     _draws_interval: ClassVar[bool] = False
 
     @property
+    def _several(self) -> bool:
+        """Whether the map was fitted to rows with several labels."""
+        return bool(vars(self).get("several_", False))
+
+    @property
+    def _takes_labels(self) -> bool:
+        """Whether ``y`` of shape (n, L) may have rows with several labels."""
+        return False
+
+    @property
     def _parts_rows(self) -> bool:
         """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
         given = (getattr(self, name, ()) for name in ("calibrator", "calibrators"))
@@ -165,6 +175,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         sample_weight : array-like of shape (n,), optional
             Non-negative; whole numbers equal repeated rows.
         """
+        self._check_parameters()
         with working(f"{type(self).__name__}.fit"):
             return self._fit_checked(read_sample(self, scores, y, sample_weight))
 
@@ -183,8 +194,13 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
 
     def _fit_checked(self, sample: CalibrationSample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
-        mass = np.bincount(sample.codes, sample.weights, minlength=sample.n_classes)
-        self.prior_: FloatArray = mass / mass.sum()
+        if self._several:
+            del self.several_
+        if sample.several:
+            self.several_: bool = True
+        else:
+            mass = np.bincount(sample.codes, sample.weights, minlength=sample.n_classes)
+            self.prior_: FloatArray = mass / mass.sum()
         self._check(sample)
         self._fit(sample, **more)
         return self
@@ -274,8 +290,10 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         """HTML for notebooks: once fitted the map and the parameters found, before that scikit-learn's diagram."""
         bundle = dict(super()._repr_mimebundle_(**options))
         if "text/html" in bundle and hasattr(self, "classes_"):
-            diagram = notebook.folded("parameters", bundle["text/html"])
-            bundle["text/html"] = notebook.fragment(self._figure_html(), self._words_html(), diagram)
+            given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
+            table = notebook.table({"parameter": [*given], "value": [*given.values()]})
+            parts = self._figure_html(), self._words_html(), notebook.folded("parameters", table)
+            bundle["text/html"] = notebook.fragment(*parts)  # without script, unlike scikit-learn's diagram
         return bundle
 
     def _figure_html(self) -> str:
@@ -308,11 +326,19 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return lead + rows
 
     def _check(self, sample: CalibrationSample) -> None:
-        """Judge parameters and shape before anything is fitted."""
+        """Judge parameters and scores before anything is fitted."""
         self._check_parameters()
+        self._check_scores(sample)
+
+    def _check_scores(self, sample: CalibrationSample) -> None:
+        """Judge the kind and the shape of scores."""
 
     def _check_parameters(self) -> None:
         """Judge parameters."""
+        if isinstance(self.labels, Iterator):
+            raise TypeError(
+                f"labels must be a sequence of labels, which can be read again; got {received(self.labels)}"
+            )
         check_parameters(self)
 
     def _check_state(self) -> None:
@@ -359,13 +385,12 @@ class BinaryCalibrator(Calibrator):
     [0.65]
     """
 
-    def _check(self, sample: CalibrationSample) -> None:
+    def _check_scores(self, sample: CalibrationSample) -> None:
         if sample.scores.n_columns != 2:
             raise ValueError(
                 f"Only binary classification is supported by {type(self).__name__}, scores of two classes; these have "
                 f"{sample.scores.n_columns} columns: use OneVsRest({type(self).__name__}(...))"
             )
-        super()._check(sample)
 
     @abstractmethod
     def _map(self, scores: Scores) -> FloatArray:
@@ -439,10 +464,15 @@ check_eps = partial(check_number, above=0, below=0.5)
 def check_not_negative(name: str, value: Any) -> float:
     """Judge a finite number of at least 0."""
     if not is_real(value):
-        raise TypeError(f"{name} must be a number >= 0; got {value!r}")
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be a finite number >= 0; got {value!r}")
+        raise TypeError(f"{name} must be a number >= 0; got {received(value)}")
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number >= 0; got {received(value)}")
     return float(value)
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Judge ``random_state``."""
+    check_random_state(value)
 
 
 def check_shrinkage(name: str, value: Any) -> None:
@@ -450,7 +480,7 @@ def check_shrinkage(name: str, value: Any) -> None:
     if isinstance(value, str):
         check_choice(name, value, ("auto",))
     else:
-        check_not_negative(name, value)
+        check_number(name, check_not_negative(name, value), most=1e12)
 
 
 def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: bool = False) -> None:
@@ -464,7 +494,7 @@ def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: b
 def check_calibrators(name: str, value: Any) -> None:
     """Judge a list of calibrators."""
     if not isinstance(value, (list, tuple)) or not value:
-        raise TypeError(f"{name} must be a list of one or more calibrators; got {value!r}")
+        raise TypeError(f"{name} must be a list of one or more calibrators; got {received(value)}")
     for one in value:
         check_calibrator(name, one)
 
@@ -486,6 +516,7 @@ def _check_common(fitted: dict[str, Any], sizes: Sizes) -> None:
         Numbers(("K",), 0, k - 1).check("order_", order, sizes)
         if order.dtype.kind != "i" or sorted(order.tolist()) != list(range(k)):
             raise ValueError(f"order_ must contain each of 0 … {k - 1} once")
+    Plain(bool).check("several_", fitted.get("several_", False), sizes)
     if "prior_" in fitted:
         Numbers(("K",), 0, 1, total=1).check("prior_", fitted["prior_"], sizes)
     names = fitted.get("feature_names_in_")

@@ -25,10 +25,13 @@ from scipy.linalg import helmert
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.checks import received
 from ..data.convert import to_array
 from ..data.fields import Field, Names, Number, Numbers
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
+from ..data.validation import read_weights
+from ..data.weights import ones_or
 from ..exceptions import CalibrantWarning
 from .base import EPS, STEPS, WITHOUT_SUBGROUPS, Calibrator, Fitted, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
@@ -50,7 +53,9 @@ _NONE = 0.25
 
 def _check_column(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
-        raise TypeError(f"{name} must be the name or the number of a column of features, or None; got {value!r}")
+        raise TypeError(
+            f"{name} must be the name or the number of a column of features, or None; got {received(value)}"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -155,7 +160,10 @@ class SubgroupCalibrator(Calibrator):
         sample = read_sample(self, scores, y, sample_weight)
         names = None if by is None else _names_of(by, len(y))
         if names is not None and sample_weight is not None:
-            names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
+            used = ones_or(read_weights(sample_weight, len(names)), len(names)) > 0
+            names = names[used] if sample.groups is None else names
+        if names is not None and sample.groups is not None:  # shares: the row that each is a part of
+            names = names[sample.groups]
         with working("SubgroupCalibrator.fit"):
             return self._fit_checked(sample, names=names)
 

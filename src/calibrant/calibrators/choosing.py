@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..data.checks import fold_seed
 from ..data.progress import counted
 from ..data.types import FloatArray
 from ..measure.result import Estimate
@@ -33,7 +34,7 @@ from .crossval import (
     score_scale,
 )
 from .inputs import CalibrationSample
-from .temperature import Identity
+from .temperature import EndSmoothing, Identity
 
 #: Rows a class that weights are learnt from: of more rows, a part drawn at random. With fewer, calibrators of many
 #: parameters look worse than all rows make them.
@@ -53,7 +54,11 @@ _NOTHING = 1e-60
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Weights of candidates by a rule, and the probabilities that they gave for the held-out rows of a sample."""
+    """Weights of candidates by a rule, and the probabilities that they gave for the held-out rows of a sample.
+
+    ``identity`` is the name of the scores as they are, and ``base`` that of what is kept where a change does not earn
+    its weight: these scores, those of exactly 0 and 1 smoothed if that is a candidate.
+    """
 
     goal: str
     weights: dict[str, float]
@@ -62,6 +67,7 @@ class Choice:
     held: Mapping[str, FloatArray]
     found: Mapping[str, HeldOutEvidence]
     identity: str | None
+    base: str | None
     n_folds: int
 
     @property
@@ -92,7 +98,8 @@ class Choice:
         return first, sum(_leader(weights, tried) == first for weights in found) / _RESAMPLES
 
     def _weights_of(self, sample: CalibrationSample) -> dict[str, float]:
-        return earned_weights(self.held, self.found, sample, identity=self.identity, goal=self.goal)
+        held = {name: p for name, p in self.held.items() if name == self.base or name != self.identity}
+        return earned_weights(held, self.found, sample, base=self.base, goal=self.goal)
 
     @property
     def averaged(self) -> FloatArray:
@@ -172,7 +179,7 @@ class Choosing:
         n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
         if self.whole or self.rule != AVERAGE or n <= most:
             return sample
-        return sample.part(np.sort(check_random_state(self.random_state).permutation(n)[:most]))
+        return sample.part(np.sort(check_random_state(fold_seed(self.random_state)).permutation(n)[:most]))
 
     def _of(
         self,
@@ -185,10 +192,11 @@ class Choosing:
     ) -> Choice:
         """The choice by probabilities of held-out rows."""
         identity = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
+        base = next((name for name, one in tried.items() if isinstance(one, EndSmoothing)), identity)
         judge = error_of if judge is None and self.goal == "calibration" else judge
         found = {name: HeldOutEvidence.of(p, sample, judge and judge(p, sample)) for name, p in held.items()}
         chosen, table = chosen_of(found, sample, self.goal, "best" if self.averages else self.rule, identity)
-        choice = Choice(self.goal, {chosen: 1.0}, table, sample, held, found, identity, n_folds)
+        choice = Choice(self.goal, {chosen: 1.0}, table, sample, held, found, identity, base, n_folds)
         if self.averages and len(tried) > 1:
             choice = replace(choice, weights=choice._weights_of(sample))
         for row in table:
@@ -204,6 +212,10 @@ class Choosing:
 SCORE_WORDS = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
 
 
+#: Bases of an average, in words.
+_BASES = {"identity": "the original scores", "end-smoothing": "the original scores, 0 and 1 smoothed,"}
+
+
 def choice_words(table: Sequence[Mapping[str, Any]]) -> str:
     """The choice in words: one candidate, or an average of several.
 
@@ -213,10 +225,10 @@ def choice_words(table: Sequence[Mapping[str, Any]]) -> str:
     if len(held) < 2:
         return str(next(row["name"] for row in table if row["chosen"]))
     name = _heaviest(held)
-    most, kept = min(held[name], 0.99), max(held.get("identity", 0.0), 0.01)
-    lead = "the original scores" if name == "identity" else name
+    most, base = min(held[name], 0.99), next((each for each in _BASES if each in held), name)
+    lead = _BASES.get(name, name)
     words = f"an average of {len(held)}, {'mostly' if most >= 0.5 else 'led by'} {lead} (weight {most:.2f})"
-    return words if name == "identity" or "identity" not in held else f"{words}; the original scores keep {kept:.2f}"
+    return words if name == base else f"{words}; {_BASES[base]} keep {max(held[base], 0.01):.2f}"
 
 
 def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
@@ -226,20 +238,25 @@ def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) ->
     """
     score, row = SCORE_WORDS[goal], next(row for row in table if row["chosen"])
     chosen, words = row["name"], choice_words(table)
-    alone = chosen == "identity"
+    alone = chosen in _BASES
     least = min(table, key=lambda one: one["difference"])
     above = f"({row['difference']:.2g} above {least['name']}, standard error {row['se']:.2g})"
     if words != chosen:
         return f"Use {words}. Weights follow the log-loss and the Brier score of held-out rows."
     if rule == AVERAGE and goal != "calibration":
-        why = "no gain on held-out rows exceeds its sampling noise" if alone else "the average gives it all the weight"
+        further = "further " if chosen == "end-smoothing" else ""
+        noise = f"no {further}gain on held-out rows exceeds its sampling noise"
+        why = noise if alone else "the average gives it all the weight"
     elif row["difference"] <= 0:
         why = f"its cross-validated {score} is the lowest"
     elif goal == "calibration":
         why = f"its cross-validated log-loss is the best among those whose {score} is close to the lowest {above}"
     else:
         why = f"it is the simplest whose cross-validated {score} is within one standard error of the lowest {above}"
-    return f"Leave the probabilities unchanged: {why}." if alone else f"Use {chosen}: {why}."
+    if alone:
+        kept = "the probabilities" if chosen == "identity" else "all probabilities but those of exactly 0 and 1"
+        return f"Leave {kept} unchanged: {why}."
+    return f"Use {chosen}: {why}."
 
 
 #: Families of calibrators in words, by the files that they are in: maps of log odds with a few parameters are one.
@@ -251,14 +268,14 @@ _FAMILIES = {
 #: Resamples that tell whether a family leads, and the share of them from which it is said to:
 #: ``benchmarks/arena/gains.md`` has how often it then leads with fits to other rows.
 _RESAMPLES, SURE = 20, 0.9
-_ALONE = "the identity"
+ALONE = "the identity"
 
 
 def family_of(one: Calibrator) -> str:
     """The kind of a calibrator's map, of all classes or of one against the rest."""
     inner = getattr(one, "calibrator", one)
-    if isinstance(inner, Identity):
-        return _ALONE
+    if isinstance(inner, (Identity, EndSmoothing)):
+        return ALONE
     return _FAMILIES.get(type(inner).__module__.rpartition(".")[2], type(inner).__name__)
 
 
@@ -269,7 +286,7 @@ def _leader(weights: Mapping[str, float], tried: Mapping[str, Calibrator]) -> st
         family = family_of(tried[name])
         sums[family] = sums.get(family, 0.0) + weight
     if len(sums) > 1:
-        sums.pop(_ALONE, None)
+        sums.pop(ALONE, None)
     return _heaviest(sums)
 
 
@@ -292,7 +309,7 @@ def earned_weights(
     found: Mapping[str, HeldOutEvidence],
     sample: CalibrationSample,
     *,
-    identity: str | None,
+    base: str | None,
     goal: str,
 ) -> dict[str, float]:
     r"""Weights of calibrators by the probabilities (n, K) that they gave for held-out rows, and the evidence of these.
@@ -303,15 +320,18 @@ def earned_weights(
     .. math:: \min_{\text{scores}} \left(1 - c \left(1 + \frac{3}{m}\right) \frac{\text{se}^2}{\text{gain}^2}\right)_+,
               \qquad m = \frac{(\sum_i g_i^2)^2}{\sum_i g_i^4}
 
-    of the whole, with its gain over leaving scores alone, the mean of the rows' :math:`g_i`, and the standard error of
-    that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal, 1/20 for the other:
-    James and Stein's shrinkage. The original scores keep the rest. The prior's rows count among those held out, with
-    labels as likely as the scores say: what is sure of itself must earn that. With groups, n and m are divided by the
-    design effect of the differences: by how much sums of groups vary more than those of as many independent rows.
+    of the whole, with its gain over ``base``, which leaves scores alone: the mean of the rows' :math:`g_i`, and the
+    standard error of that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal,
+    1/20 for the other: James and Stein's shrinkage. The base keeps the rest. The prior's rows count among those held
+    out, with labels as likely as the base says: what is sure of itself must earn that. With groups, n and m are divided
+    by the design effect of the differences: by how much sums of groups vary more than those of as many independent
+    rows.
 
     Cost O(n K) a calibrator.
     """
-    changing = [name for name in held if name != identity]
+    changing = [name for name in held if name != base]
+    if base is not None and not changing:
+        return {base: 1.0}
     losses = {name: found[name].losses["log-loss"] + _OF_BRIER * found[name].losses["brier"] for name in changing}
     least = min(losses.values(), key=lambda each: float(sample.weights @ each))
     power = _POWER / max(design_effect(each - least, sample) for each in losses.values())
@@ -320,13 +340,13 @@ def earned_weights(
     each = np.where(each < _LEAST * each.sum(), 0.0, each)
     each /= each.sum()
     weights = {name: float(w) for name, w in zip(changing, each, strict=True) if w > 0}
-    if identity is None:
+    if base is None:
         return weights
-    mixed = np.zeros_like(held[identity])
+    mixed = np.zeros_like(held[base])
     for name, w in weights.items():
         mixed += w * held[name]
-    part = min(_part(held[identity], mixed, sample, score, _OWN if score == goal else _OTHER) for score in SCORES)
-    return ({identity: 1 - part} if part < 1 else {}) | (
+    part = min(_part(held[base], mixed, sample, score, _OWN if score == goal else _OTHER) for score in SCORES)
+    return ({base: 1 - part} if part < 1 else {}) | (
         {name: part * w for name, w in weights.items()} if part > 0 else {}
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from ..data.checks import check_level, check_number
+from ..data.checks import check_level, check_number, received
 from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray
 from .base import (
@@ -91,6 +91,8 @@ class Mixture(Calibrator):
         first = fitted[0]
         out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
         out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
+        if first._several:
+            out.several_ = True
         if hasattr(first, "prior_"):
             out.prior_ = first.prior_
         out.calibrators_, out.weights_ = list(fitted), out._shares()
@@ -101,8 +103,8 @@ class Mixture(Calibrator):
         if self.weights is None:
             return
         number = len(self.calibrators)
-        if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != number:
-            raise ValueError(f"weights must be {number} numbers, one per calibrator; got {self.weights!r}")
+        if not isinstance(self.weights, (list, tuple, np.ndarray)) or np.shape(self.weights)[:1] != (number,):
+            raise ValueError(f"weights must be {number} numbers, one per calibrator; got {received(self.weights)}")
         if sum(check_not_negative("weights", w) for w in self.weights) <= 0:
             raise ValueError("weights must not all be 0")
 
@@ -189,7 +191,7 @@ class Composed(Calibrator):
         for one in self.calibrators:
             fitted = fitted_to(one, sample)
             self.calibrators_.append(fitted)
-            scores = Scores(fitted._probabilities_of(sample.scores), "probability")
+            scores = Scores(_to_45_bits(fitted._probabilities_of(sample.scores)), "probability")
             sample = replace(sample, scores=scores, found={})
 
     def _check_fitted(self) -> None:
@@ -200,10 +202,16 @@ class Composed(Calibrator):
             )
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        values = scores.values
-        for one in self.calibrators_:
-            values = one.predict_proba(values)
+        values = self.calibrators_[0].predict_proba(scores.values)
+        for one in self.calibrators_[1:]:
+            values = one.predict_proba(_to_45_bits(values))
         return np.asarray(values)
+
+
+def _to_45_bits(p: FloatArray) -> FloatArray:
+    """Probabilities as scores of a map: those that differ by rounding errors are one, which no step may part."""
+    large = 257 * p
+    return np.asarray(large - (large - p))
 
 
 @dataclass(eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from ..data.checks import check_choice
+from ..data.checks import check_choice, fold_seed
+from ..data.fields import need
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray, Interval
 from ..data.weights import rest_of
@@ -46,6 +47,7 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
 
     Folds keep groups together: there are as many as groups at most.
     """
+    random_state = fold_seed(random_state)
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
         raise ValueError(
             f"cross-validation needs at least two rows of one class; got {len(codes)}, each of its own class"
@@ -233,6 +235,10 @@ def chosen_of(
     return least["name"] if rule == "best" else within[0], shown
 
 
+#: Numbers of a row besides its weight.
+_NUMBERS = ("loss", "difference", "se", "accuracy", "seconds")
+
+
 def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str) -> list[dict[str, Any]]:
     """A row for each candidate: its loss, its difference to the least, and the standard error of that.
 
@@ -247,6 +253,22 @@ def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal
         best = found[min(mean, key=lambda name: mean[name])].losses[goal]
         each = {name: (mean[name], *paired(one.losses[goal], best, sample)[:2]) for name, one in found.items()}
     return [{"name": name, "loss": loss, "difference": gap, "se": se} for name, (loss, gap, se) in each.items()]
+
+
+def check_table(table: Sequence[Mapping[str, Any]], chosen: str, applied: FloatArray) -> None:
+    """ValueError unless rows of candidates say what was chosen, and have the weights of the average that is applied."""
+    for row in table:
+        need({*row} - {"weight"} == {"name", "chosen", *_NUMBERS}, f"table_ must have {', '.join(_NUMBERS)} of each")
+        need(isinstance(row["name"], str) and isinstance(row["chosen"], bool), "table_ must have names and choices")
+        numbers = [row[key] for key in row if key not in ("name", "chosen")]
+        need([isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers], "table_ must have numbers")
+        need([0 <= row.get(key, 0) <= 1 for key in ("accuracy", "weight")], "table_ must have shares and weights")
+    need([row["name"] for row in table if row["chosen"]] == [chosen], "table_ must have one choice, that of chosen_")
+    need(len({row["name"] for row in table}) == len(table), "names in table_ must differ")
+    if held := np.sort([row["weight"] for row in table if row.get("weight")]).tolist():
+        shares = np.sort(applied) if len(held) > 1 else np.ones(1)  # one alone may be an average itself
+        same = len(held) == shares.size and np.allclose(held, shares, rtol=1e-9, atol=0)
+        need(same, "weights in table_ must be those of calibrator_")
 
 
 def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None, sample: CalibrationSample) -> bool:

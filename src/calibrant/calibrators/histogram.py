@@ -1,4 +1,4 @@
-"""Calibrators by bins: histogram binning, Bayesian binning into quantiles, and binned scaling."""
+"""Calibrators by bins: histogram binning and Bayesian binning into quantiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import betaln, softmax, xlogy
 
-from ..data.checks import check_choice, check_positive, is_whole
+from ..data.checks import check_choice, check_positive, is_whole, received
 from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray, IntArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
@@ -36,7 +36,7 @@ def _check_smoothing(name: str, value: Any) -> None:
 
 def check_bins(name: str, value: Any) -> None:
     """Judge ``n_bins``: a number, a rule, or edges from 0 to 1."""
-    words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or increasing edges from 0 to 1; got {value!r}"
+    words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or increasing edges from 0 to 1; got {received(value)}"
     if isinstance(value, str) or is_whole(value):
         good = value in ("sqrt", "cbrt") if isinstance(value, str) else value >= 1
     else:

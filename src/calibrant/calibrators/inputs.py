@@ -7,23 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
 
-from ..data.checks import check_choice
-from ..data.convert import to_array
+from ..data import validation
+from ..data.checks import called, check_choice, received
+from ..data.columns import check_one_column
 from ..data.dependence import group_codes
-from ..data.labels import check_label_list, encode_columns
+from ..data.labels import check_label_list, check_labels, encode_columns
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray, IntArray, Label
-from ..data.validation import SUM_TOLERANCE, check_weight_range, groups_of_rows
+from ..data.validation import GivenRows, check_finite, check_probabilities
 from ..data.weights import ones_or
+from ..sums.logistic_fit import BELOW_ONE
 
+#: The largest logits: squares and sums of their differences are finite.
+LARGEST = 1e100
 INPUTS = ("probability", "logit", "margin")
 #: Rows of the prior by ``shrinkage="auto"``, and of margins: shares of classes tell less than probabilities.
 ROWS, OF_MARGINS = 8.0, 0.5
+#: Rows of probabilities that sum to 1 up to this remain as they are.
+_EXACT = 1e-6
+#: Names that calibrators give to arguments of measures.
+NAMES = {"y_true": "y", "y_prob": "scores", "pos_label": "labels[1]"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +70,29 @@ class Scores:
             raise ValueError(f"scores must have one column or two for a binary calibrator; got {v.shape[1]} columns")
         return np.asarray(v[:, 1] if self.kind == "probability" else v[:, 1] - v[:, 0], dtype=np.float64)
 
+    def probabilities(self) -> FloatArray:
+        """Probabilities of all classes, (n, K), float64: those given, or the softmax of logits."""
+        if self.kind == "logit":
+            return np.asarray(softmax(self.logs(0).astype(np.float64), axis=1))
+        v = self.values.astype(np.float64)
+        if v.ndim == 1:
+            return np.column_stack([1 - v, v])
+        total = v.sum(axis=1)
+        off = abs(total - 1) > _EXACT  # by the rounding of float16
+        if off.any():
+            v[off] /= total[off, None]
+        return v
+
+    def at_ends(self, eps: float) -> bool:
+        """Whether some probabilities are exactly 0 or 1, but for rounding."""
+        v = self.values
+        return self.kind == "probability" and bool(v.min() <= eps or (v.ndim == 1 and v.max() >= 1 - eps))
+
     def log_odds(self, eps: float) -> FloatArray:
         """``log p/(1-p)`` of the second class, (n,); probabilities are clipped to [eps, 1 - eps]."""
         if self.kind != "probability":
             return self.of_positive()
-        p = np.clip(self.values.astype(np.float64), eps, 1 - eps)
+        p = np.clip(self.values.astype(np.float64), eps, min(1 - eps, BELOW_ONE))
         if p.ndim == 1:
             return np.asarray(np.log(p) - np.log1p(-p))
         self.of_positive()
@@ -79,7 +104,8 @@ class Scores:
         if self.kind != "probability":
             return v if v.ndim == 2 else np.column_stack([np.zeros_like(v), v])
         both = v if v.ndim == 2 else np.column_stack([1 - v, v])
-        return np.asarray(np.log(np.maximum(both, both.dtype.type(eps))))
+        least = max(eps, float(np.finfo(both.dtype).tiny))  # float32 has none of 1e-50
+        return np.asarray(np.log(np.maximum(both, both.dtype.type(least))))
 
     def kept_inside(self, p: FloatArray, eps: float) -> FloatArray:
         """Calibrated probabilities that are not exactly 0 or 1: the map cannot tell these from eps and 1 - eps."""
@@ -109,7 +135,7 @@ class CalibrationSample:
     ----------
     scores : Scores
     codes : ndarray of shape (n,)
-        Index of the observed class in ``classes``.
+        Index of the observed class in ``classes``; of several labels per row which it has, bool (n, K).
     weights : ndarray of shape (n,)
     classes : tuple
     groups : ndarray of shape (n,) or None
@@ -152,7 +178,7 @@ class CalibrationSample:
         weights = ones_or(p.weights, p.n_samples)
         if not p.integral_weights:
             weights = weights * (p.effective_size / weights.sum())
-        groups = None if p.groups is None else group_codes(p.groups)  # names of groups make no difference to folds
+        groups = None if p.together is None else group_codes(p.together)  # names of groups make no difference to folds
         return cls(Scores(p.probs, "probability"), codes, weights, classes, groups)
 
     @property
@@ -207,144 +233,108 @@ class CalibrationSample:
         groups = None if self.groups is None else self.groups[rows]
         return CalibrationSample(self.scores.part(rows), self.codes[rows], self.weights[rows], self.classes, groups)
 
+    @property
+    def several(self) -> bool:
+        """Whether rows have several labels."""
+        return self.codes.ndim == 2
+
+    def happened(self, c: int) -> AnyArray:
+        """Whether rows are of a class, or have a label."""
+        return np.asarray(self.codes[:, c] if self.several else self.codes == c)
+
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""
         return np.asarray(self.codes == 1, dtype=np.float64)
 
 
 def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibrationSample:
-    """Judge the arguments of ``fit``, and set the attributes of features that scikit-learn needs.
+    """Judge the arguments of ``fit`` as measures judge theirs, and set the attributes of features of scikit-learn.
 
     The owner, a calibrator, gives the kind of scores (``input``) and their classes (``labels``).
     """
     kind, labels = check_choice("input", owner.input, INPUTS), owner.labels
-    columns = _names(scores)
-    values, y = _validated(owner, scores, y, fitting=True)
-    with np.errstate(invalid="ignore"):  # labels beyond integers, which are refused below
-        check_classification_targets(y)
-    weights = _weights(sample_weight, values)
-    if values.ndim == 1 or values.shape[1] == 1:
-        values = values.reshape(-1)
-        order, codes, classes = _encoded(y, _two(y, labels), None, 2)
-    else:
-        order, codes, classes = _encoded(y, labels, columns, values.shape[1])
+    check_target(owner, y)
+    with called(**NAMES):
+        several = owner._takes_labels and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        given = GivenRows.of(y, scores, labels, sample_weight, groups, multilabel=several)
+        values, truth = given.scores, given.truth if several else check_labels(given.truth)
+        if several:
+            (order, classes), codes = given.columns_of_labels(), truth
+        elif values.ndim == 1:
+            order, codes, classes = encode_columns(truth, _two(truth, given.labels), None, 2)
+            if given.columns is not None:
+                check_one_column(given.columns[0], classes, classes[1])
+        else:
+            order, codes, classes = encode_columns(truth, given.labels, given.columns, values.shape[1])
+    _remember_features(owner, scores, given.columns, values, reset=True)
     owner.order_ = order
-    values = _of_kind(values if order is None else values[:, order], kind)
-    together = groups_of_rows(groups, len(codes), weights)
-    sample = CalibrationSample(Scores(values, kind), codes, weights, classes, together)
-    return sample if weights.all() else sample.part(weights > 0)
+    values = _of_kind(values, given.eps, kind, several=several)
+    values = values if order is None else values[:, order]
+    codes = codes if several else codes.astype(np.intp, copy=False)
+    weights = ones_or(given.weights, len(codes))
+    sample = CalibrationSample(Scores(values, kind), codes, weights, classes, given.together)
+    return sample if sample.weights.all() else sample.part(sample.weights > 0)
+
+
+def check_target(owner: Any, y: Any) -> None:
+    """Error for a missing y, and warning of an array with one column, which scikit-learn's checks demand."""
+    if y is None:
+        raise ValueError(f"y must be given: {type(owner).__name__} requires y to be passed, but the target y is None")
+    if isinstance(y, np.ndarray) and not isinstance(y, np.matrix) and y.ndim == 2 and y.shape[1] == 1:
+        column_or_1d(y, warn=True)
 
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
     """Judge the scores that a fitted calibrator is applied to."""
-    values = _validated(owner, scores, None, fitting=False)[0]
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    order = owner.order_
-    return Scores(_of_kind(values if order is None else values[:, order], kind), kind)
-
-
-def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> tuple[AnyArray, AnyArray]:
-    """Finite numbers of one or two dimensions; remembers (fitting) or compares names and number of columns."""
-    scores, y = _as_array(scores, "scores"), _as_array(y, "y")
-    kinds = [np.float64, np.float32]
-    about: dict[str, Any] = {"ensure_2d": False, "dtype": kinds, "reset": fitting, "ensure_all_finite": False}
-    if fitting:
-        values, y = validate_data(owner, X=scores, y=y, **about)
-    else:
-        values = validate_data(owner, X=scores, **about)
-    _finite(values, "scores")
-    if values.ndim == 1 and not fitting and owner.n_features_in_ > 1:
+    with called(**NAMES):
+        values, eps, columns = validation.read_scores(scores)
+    if values.ndim == 1 and owner.n_features_in_ > 1:
+        name, k = type(owner).__name__, owner.n_features_in_
         raise ValueError(
-            f"scores must have {owner.n_features_in_} columns, as in fit; got a 1-D array. Reshape your data: "
-            "scores.reshape(1, -1) if it is one row"
+            f"scores must have {k} columns, as in fit: X has 1 features, but {name} is expecting {k} features as "
+            "input. Reshape your data: scores.reshape(1, -1) if it is one row"
         )
-    if values.ndim == 1:
-        _check_n_features(owner, values[:, None], reset=fitting)
-    else:
-        if values.shape[1] == 0:
-            raise ValueError(f"Found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
-        _check_feature_names(owner, scores, reset=fitting)
-        _check_n_features(owner, values, reset=fitting)
-    return values, y
+    if kind != "probability":
+        values = _of_kind(values, eps, kind)
+    _remember_features(owner, scores, columns, values, reset=False)
+    if kind == "probability":
+        values = _of_kind(values, eps, kind, several=owner._several)
+    order = owner.order_
+    return Scores(values if order is None else values[:, order], kind)
 
 
-def _as_array(values: Any, name: str) -> Any:
-    """Tensors and series that scikit-learn does not read, as arrays; others as they are."""
-    foreign = hasattr(values, "detach") or type(values).__module__.startswith(("pyarrow", "polars.series"))
-    return to_array(values, name)[0] if foreign else values
+def _remember_features(
+    owner: BaseEstimator, scores: Any, columns: tuple[str, ...] | None, values: FloatArray, *, reset: bool
+) -> None:
+    """Set or compare the names of columns and their number, as scikit-learn asks for."""
+    _check_feature_names(owner, None if columns is None else scores, reset=reset)
+    _check_n_features(owner, values[:, None] if values.ndim == 1 else values, reset=reset)
 
 
-def _finite(values: AnyArray, name: str) -> None:
-    """ValueError naming the first row with a number missing or infinite."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.argmax(~finite.reshape(len(values), -1).all(axis=1)))
-        shown = values[row].item() if values[row].size == 1 else values[row]
-        raise ValueError(f"{name} must be finite numbers, without NaN or inf; row {row} is {shown!s}")
-
-
-def _names(scores: Any) -> tuple[str, ...] | None:
-    """Column names of a frame."""
-    if isinstance(scores, np.ndarray) or not hasattr(scores, "columns"):
-        return None
-    return to_array(scores, "scores")[1]
-
-
-def _weights(sample_weight: Any, values: AnyArray) -> FloatArray:
-    if sample_weight is not None and np.asarray(sample_weight).dtype.kind == "f":
-        _finite(np.asarray(sample_weight), "sample_weight")
-    weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
-    check_weight_range(np.asarray(weights))
-    return np.asarray(weights)
-
-
-def _two(y: AnyArray, labels: Any) -> tuple[Label, ...]:
+def _two(truth: AnyArray, labels: Any) -> tuple[Label, ...]:
     """Classes of 1-D scores: the sorted two; scores are of the second."""
     if labels is not None:
         return check_label_list(labels, 2)
-    seen = tuple(np.unique(y).tolist())
+    seen = tuple(np.unique(truth).tolist())
     if len(seen) == 2:
         return seen
     if len(seen) == 1 and (isinstance(seen[0], bool) or seen[0] in (0, 1)):
         return (False, True) if isinstance(seen[0], bool) else (0, 1)
     if len(seen) == 1:
-        raise ValueError(f"y has one class only ({seen[0]!r}), but two are needed: pass labels=[...] with both")
+        raise ValueError(f"y has one class only ({received(seen[0])}), but two are needed: pass labels=[...] with both")
     raise ValueError(
         f"Only binary classification is possible with 1-D scores, which are of two classes; y has {len(seen)} "
         "classes: pass scores with one column per class"
     )
 
 
-def _encoded(
-    y: AnyArray, labels: Any, columns: tuple[str, ...] | None, k: int
-) -> tuple[list[int] | None, AnyArray, tuple[Label, ...]]:
-    """As the rest of the library reads labels, in the words of ``fit``."""
-    try:
-        return encode_columns(y, labels, columns, k)
-    except (ValueError, TypeError) as error:
-        raise type(error)(str(error).replace("y_true", "y").replace("y_prob", "scores")) from error
-
-
-def _of_kind(values: AnyArray, kind: str) -> FloatArray:
-    """Probabilities in [0, 1] whose rows sum to 1, or any real scores."""
-    if kind != "probability":
-        return values
-    tolerance = SUM_TOLERANCE[np.dtype(values.dtype)]
-    low, high = float(values.min()), float(values.max())
-    if low < -1e-6 or high > 1 + 1e-6:
-        row = int(np.argmax(((values < -1e-6) | (values > 1 + 1e-6)).reshape(len(values), -1).any(axis=1)))
-        raise ValueError(
-            f"scores must be probabilities in [0, 1]; row {row} is {values[row]!s}: pass input='logit' or "
-            "input='margin' for others"
-        )
-    values = np.clip(values, 0, 1)
-    if values.ndim == 2:
-        total = values.sum(axis=1, dtype=np.float64)
-        row = int(np.argmax(np.abs(total - 1)))
-        if not abs(total[row] - 1) <= tolerance:
-            raise ValueError(
-                f"rows of scores must sum to 1; row {row} sums to {total[row]:.9g}: normalise them, or pass "
-                "input='logit' or input='margin'"
-            )
-    return values
+def _of_kind(values: FloatArray, eps: float, kind: str, *, several: bool = False) -> FloatArray:
+    """Probabilities in [0, 1] whose rows sum to 1 unless they are of several labels, or any real scores."""
+    with called(**NAMES):
+        if kind != "probability":
+            check_finite(values, f"be finite numbers within ± {LARGEST:g}, without NaN or inf", LARGEST)
+            return values
+        try:
+            return check_probabilities(values, eps, float(values.shape[1]) if several else None)
+        except ValueError as error:
+            raise ValueError(f"{error}; for scores of another kind pass input='logit' or input='margin'") from None

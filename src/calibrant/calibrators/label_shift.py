@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from ..data.checks import check_fraction, is_real
+from ..data.checks import check_fraction, is_real, received
 from ..data.types import AnyArray, FloatArray, IntArray
 from .base import EPS, Calibrator
 from .combined import Composed
@@ -23,20 +23,22 @@ from .temperature import mixture_weights, softmax
 _MERGED, _STEP = 2000, 0.01
 #: Cosines of the rank of a class's probability whose means the test of the mixture compares.
 _COSINES = 4
+#: Base rates are larger: their ratios are finite.
+RAREST = 1e-300
 
 
 def check_base_rates(name: str, value: Any, k: int) -> FloatArray:
     """Judge base rates of k classes, (k,): numbers above 0 that sum to 1, or of two classes that of the second."""
     if k == 2 and is_real(value):
         second = check_fraction(name, value)
-        return np.array([1 - second, second])
+        value = (1 - second, second)
     try:
         rates = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         rates = np.empty(0)
-    if rates.shape != (k,) or not (rates > 0).all() or abs(rates.sum() - 1) > 1e-6:
+    if rates.shape != (k,) or not (rates > RAREST).all() or abs(rates.sum() - 1) > 1e-6:
         of_two = "a number strictly between 0 and 1, or " if k == 2 else ""
-        raise ValueError(f"{name} must be {of_two}{k} base rates above 0 that sum to 1; got {value!r}")
+        raise ValueError(f"{name} must be {of_two}{k} base rates above 0 that sum to 1; got {received(value)}")
     return rates
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_choice
+from ..data.checks import check_bool, check_choice
 from ..data.fields import Field, Numbers
 from ..data.types import FloatArray
 from .base import EPS, STEPS, Calibrator, check_eps, check_not_negative, check_shrinkage, parameter
@@ -20,6 +20,9 @@ from .temperature import softmax, temperature_of
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
 _NEWTON = 700
+#: Curvature below this share of the largest is none.
+_LEAST = 1e-10
+Product = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +74,7 @@ class VectorScaling(Calibrator):
 
     shrinkage: float | str = parameter("auto", check_shrinkage)
     _: KW_ONLY
-    intercept: bool = True
+    intercept: bool = parameter(True, check_bool)
     eps: float = parameter(EPS, check_eps)
 
     _state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K",)), "intercept_": Numbers(("K",)), **STEPS}
@@ -324,8 +327,8 @@ class SoftmaxObjective(ABC):
         gradient = self._gathered(p * self.share[:, None]) - self.seen + shrink
         return loss + 0.5 * float(shrink @ theta), gradient, self._hessian(p) if curved else None
 
-    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """Product with the Hessian, and its diagonal."""
+    def product(self, theta: FloatArray) -> tuple[Product, Product]:
+        """Product with the Hessian, and with what is nearly its inverse."""
         p = self._losses(self._logits(theta))[1]
 
         def times(v: FloatArray) -> FloatArray:
@@ -334,7 +337,13 @@ class SoftmaxObjective(ABC):
             q *= self.share[:, None]
             return self._gathered(q) + self._shrink(v)
 
-        return times, self._diagonal(p * (1 - p) * self.share[:, None])
+        return times, self._near_inverse(p)
+
+    def _near_inverse(self, p: FloatArray) -> Product:
+        """The inverse of the Hessian's diagonal."""
+        diagonal = self._diagonal(p * (1 - p) * self.share[:, None])
+        scale = 1 / np.maximum(diagonal, 1e-12 * float(diagonal.max(initial=1e-300)))
+        return lambda v: scale * v
 
     def _losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
         """Mean log-loss, and probabilities in the place of logits."""
@@ -379,6 +388,32 @@ class MatrixObjective(SoftmaxObjective):
 
     def _diagonal(self, spread: FloatArray) -> FloatArray:
         return np.asarray((spread.T @ self.features**2 + self.penalty.scale(self.k)).ravel())
+
+    def _near_inverse(self, p: FloatArray) -> Product:
+        """As if outcomes varied alike in all rows: a matrix of classes times one of features (Kronecker's product).
+
+        It has the penalty off the diagonal everywhere. Where that is too much, the inverse of the diagonal is added.
+
+        Source: Martens & Grosse (2015), *Optimizing neural networks with Kronecker-factored approximate curvature*.
+        """
+        weighted = p * self.share[:, None]
+        of_classes, turn = np.linalg.eigh(np.diag(weighted.sum(axis=0)) - weighted.T @ p)
+        of_features, back = np.linalg.eigh(self.features.T @ (self.features * self.share[:, None]))
+        if (
+            of_features[0] <= _LEAST * of_features[-1]
+        ):  # collinear: along flat directions rounding errors would be steps
+            return super()._near_inverse(p)
+        curvature = np.outer(of_classes, of_features) + self.penalty.off
+        curved = curvature > _LEAST * float(curvature.max())  # a common shift of all logits is flat
+        inverse = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curved)
+        less = self.penalty.scale(self.k) < self.penalty.off
+        alone = np.where(less, super()._near_inverse(p)(np.ones(less.size)).reshape(less.shape), 0.0)
+
+        def times(v: FloatArray) -> FloatArray:
+            w = self._matrix(v)
+            return np.asarray((turn @ (inverse * (turn.T @ w @ back)) @ back.T + alone * w).ravel())
+
+        return times
 
 
 class VectorObjective(SoftmaxObjective):

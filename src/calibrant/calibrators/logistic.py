@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_bool, check_choice, check_level
 from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
-from ..sums.logistic_fit import expit
+from ..sums.logistic_fit import BELOW_ONE, expit
 from .base import (
     EPS,
     PROBABILITIES,
@@ -78,7 +78,7 @@ class LaplaceMap(Streamed, BinaryCalibrator):
         sample: CalibrationSample,
         *,
         free: FloatArray | None = None,
-        penalty: FloatArray | float = 0.0,
+        penalty: FloatArray | None = None,
         shrinkage: float | str | None = None,
     ) -> None:
         """Set ``covariance_``; of coefficients that are combinations ``free @ θ``, and with a normal prior's precision.
@@ -90,10 +90,11 @@ class LaplaceMap(Streamed, BinaryCalibrator):
         p = expit(columns @ self._coefficients())
         rows = sample.effective_rows(self.shrinkage if shrinkage is None else shrinkage)
         mass = rows * (w / w.sum()) * p * (1 - p)
-        precision = (columns * mass[:, None]).T @ columns + penalty
-        if free is None:
-            free = np.eye(len(precision))
-        inner = free.T @ precision @ free + _NOTHING * np.eye(free.shape[1])
+        free = np.eye(columns.shape[1]) if free is None else free
+        columns = columns @ free  # before the products: a sum of squares is no negative rounding error
+        inner = (columns * mass[:, None]).T @ columns + _NOTHING * np.eye(free.shape[1])
+        if penalty is not None:
+            inner = inner + free.T @ penalty @ free
         scale = np.sqrt(np.diag(inner))
         scales = np.outer(scale, scale)
         inverse = np.linalg.inv(inner / scales + _SINGULAR * np.eye(len(scale))) / scales
@@ -323,7 +324,7 @@ class BetaCalibration(LaplaceMap):
         if scores.kind != "probability":
             z = scores.log_odds(self.eps)
             return -np.logaddexp(0, -z), -np.logaddexp(0, z)
-        p = np.clip(v.astype(np.float64), self.eps, 1 - self.eps)
+        p = np.clip(v.astype(np.float64), self.eps, min(1 - self.eps, BELOW_ONE))
         return (np.log(p), np.log1p(-p)) if p.ndim == 1 else (np.log(p[:, 1]), np.log(p[:, 0]))
 
 

@@ -10,28 +10,24 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedShuffleSplit, check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    _check_method_params,
-    _check_sample_weight,
-    _check_y,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from ..data.checks import check_bool, check_choice, check_type
+from ..data.checks import called, check_bool, check_choice, check_int, check_type, fold_seed, is_whole, received
+from ..data.dependence import read_groups
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import EPS, Calibrator, average, calibrator_of, check_parameters, parameter
+from ..data.validation import read_truth, read_weights
+from .base import EPS, Calibrator, average, calibrator_of, check_parameters, check_seed, parameter
 from .combined import Mixture
-from .inputs import CalibrationSample, read_sample, read_scores
+from .inputs import NAMES, CalibrationSample, check_target, read_sample, read_scores
 from .label_shift import check_base_rates, likeliest_prior, shifted, under_prior
+from .model_scores import normalised, scores_of_labels
 from .multiclass import OneVsRest, for_classes
 from .select import AutoCalibrator
 
@@ -68,12 +64,6 @@ class _Given:
         return None if groups is None else np.asarray(groups)
 
 
-def _normalised(p: FloatArray, known: AnyArray) -> FloatArray:
-    """Rows that sum to 1; without any probability the known classes are equally likely."""
-    total = p.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, p / np.where(total > 0, total, 1), known / known.sum()))
-
-
 @dataclass(eq=False, repr=False)
 class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier whose probabilities are calibrated.
@@ -86,7 +76,9 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
     calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
         choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
-        several classes by :class:`OneVsRest`. ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
+        several classes by :class:`OneVsRest`. For rows with several labels one that takes them, such as
+        ``OneVsRest("isotonic", "none")``, or a binary one for each label, with ``"auto"`` :class:`BetaCalibration`.
+        ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
         Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
@@ -114,8 +106,11 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
         fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
         :func:`save_calibrator` saves of the whole.
+    several_ : bool
+        Whether ``fit`` was given rows with several labels: ``classes_`` are these, and ``predict_proba`` has a
+        probability of each, whose sum is not 1.
     prior_ : ndarray of shape (K,)
-        Share of each class among the rows of ``fit``, weighted.
+        Share of each class, or label, among the rows of ``fit``, weighted.
     new_prior_ : ndarray of shape (K,), or None
         Base rates of the probabilities, by :meth:`with_prior` or :meth:`adapt`.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -158,7 +153,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
     ensemble: bool = parameter(True, check_bool)
     response: str = parameter("auto", partial(check_choice, allowed=("auto", "predict_proba", "decision_function")))
     n_jobs: int | None = parameter(None, _check_jobs)
-    random_state: Any = 0
+    random_state: Any = parameter(0, check_seed)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit classifier and calibrator.
@@ -167,26 +162,37 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         ----------
         X : array-like of shape (n, features)
             Features, as the classifier takes them.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,), or of several labels (n, L)
+            Labels; 0 or 1 for each of several, as ``MultiOutputClassifier`` and scikit-learn's forests take them.
         sample_weight : array-like of shape (n,), optional
             Weights for classifier and calibrator, where they take weights.
         **fit_params
             ``groups``, for the folds: rows that depend on each other. Others are for the classifier.
         """
         check_parameters(self)
-        X, y = indexable(X, y)
-        y = _check_y(y)
-        check_classification_targets(y)
-        seen = np.unique(y)
+        check_target(self, y)
+        with called(**NAMES):
+            y, names = read_truth(y)
+        self.several_ = y.ndim == 2
+        try:
+            X, y = indexable(X, y)
+        except Exception as error:  # of the container's own conversion, whatever it raises
+            if isinstance(error, ValueError):  # in words that scikit-learn's checks ask for
+                raise
+            raise TypeError(f"X must hold features, one row per label: {error}") from error
+        seen = np.unique(y) if y.ndim == 1 else np.asarray(names or range(y.shape[1]))
         if len(seen) < 2:
-            raise ValueError(f"y must have at least two classes; got only one class: {seen.tolist()}")
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
+            raise ValueError(
+                f"y must have at least two classes; got only one class: {', '.join(map(received, seen.tolist()))}"
+            )
+        weights = read_weights(sample_weight, len(y))
+        if fit_params.get("groups") is not None:
+            fit_params["groups"] = read_groups(fit_params["groups"], len(y))
         given = _Given(X, y, weights, *self._routed(weights, fit_params))
         with working("CalibratedModel.fit"):
             self.pairs_ = self._prefit(given, seen) if self._is_prefit() else self._cross_fit(given, seen)
-        mass = np.bincount(np.searchsorted(self.classes_, y), weights, minlength=len(self.classes_))
-        self.prior_: FloatArray = mass / mass.sum()
+        hot = y if self.several_ else y[:, None] == self.classes_
+        self.prior_: FloatArray = np.average(hot, axis=0, weights=weights)
         self.new_prior_: FloatArray | None = None
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.pairs_[0][0], name):
@@ -218,17 +224,28 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         """Rows of the model and of the calibrator, fold by fold."""
         cv = 5 if self.cv is None else self.cv
         alone = isinstance(cv, str)
-        if given.groups is not None and isinstance(cv, (int, str)):
-            cv = StratifiedGroupKFold(4, shuffle=True, random_state=self.random_state) if alone else cv
+        if is_whole(cv):
+            check_int("cv", cv, 2)
+        if self.several_ and isinstance(cv, (int, str)):  # no split keeps the shares of all labels
+            seed = fold_seed(self.random_state)
+            whole = KFold if given.groups is None else GroupKFold
+            cv = whole(4 if alone else cv, shuffle=True, random_state=seed)
+        elif given.groups is not None and isinstance(cv, (int, str)):
+            cv = StratifiedGroupKFold(4, shuffle=True, random_state=fold_seed(self.random_state)) if alone else cv
             cv = StratifiedGroupKFold(cv) if isinstance(cv, int) else cv
         elif alone:
-            cv = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
+            cv = StratifiedShuffleSplit(1, test_size=0.25, random_state=fold_seed(self.random_state))
         splits = check_cv(cv, given.y, classifier=True).split(np.zeros(len(given.y)), given.y, **given.to_splitter)
-        return list(splits)[: 1 if alone else None]
+        pairs = list(splits)[: 1 if alone else None]
+        if not pairs or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs):
+            raise ValueError(
+                f"cv must give pairs of rows to fit and to calibrate with, at least one; got {received(cv)}"
+            )
+        return pairs
 
     def _prefit(self, given: _Given, seen: AnyArray) -> list[tuple[Any, Any]]:
         check_is_fitted(self.estimator)
-        self.classes_ = np.asarray(self.estimator.classes_)
+        self.classes_ = seen if self.several_ else np.asarray(self.estimator.classes_)
         unknown = np.setdiff1d(seen, self.classes_)
         if unknown.size:
             raise ValueError(
@@ -265,7 +282,8 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         """A classifier of some rows, its scores of others with their kind, and whether it knows their classes."""
         model = self._fitted(given, train)
         scores, kind = self._scores(model, _safe_indexing(given.X, test))
-        return model, scores, kind, np.isin(given.y[test], model.classes_)
+        known = np.ones(len(test), dtype=bool) if self.several_ else np.isin(given.y[test], model.classes_)
+        return model, scores, kind, known
 
     def _fitted(self, given: _Given, rows: AnyArray) -> Any:
         """The classifier, fitted to some rows."""
@@ -301,6 +319,11 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         """The calibrator, with the kind of scores and the labels of columns set."""
         k = 2 if scores.ndim == 1 else scores.shape[1]
         auto = isinstance(self.calibrator, str) and self.calibrator == "auto"
+        if self.several_:
+            named = "beta" if auto else self.calibrator
+            one = named if isinstance(named, Calibrator) and named._takes_labels else OneVsRest(named, "none")
+            chosen: Calibrator = clone(one).set_params(labels=self.classes_.tolist(), input=kind)
+            return chosen
         one = for_classes(AutoCalibrator() if auto else clone(calibrator_of(self.calibrator, k)), k)
         settings: dict[str, Any] = {"labels": self.classes_.tolist()}
         # A calibrator that was told to read probabilities as logits, or so, is left to it.
@@ -314,6 +337,8 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         method = self.response
         if method == "auto":
             method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+        if self.several_:
+            return scores_of_labels(model, X, method), "probability" if method == "predict_proba" else "margin"
         scores: FloatArray = np.asarray(getattr(model, method)(X), dtype=np.float64)
         if len(model.classes_) < len(self.classes_):
             scores = self._over_all(scores, model.classes_, method)
@@ -350,6 +375,8 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
             It shares classifiers and calibrators with this one, which stays as it is.
         """
         check_is_fitted(self)
+        if self.several_:
+            raise ValueError("base rates are of classes, of which a row has one; this model's rows have several labels")
         out = copy(self)
         out.new_prior_ = check_base_rates("prior", prior, len(self.classes_))
         if lacking := self.classes_[self.prior_ == 0].tolist():
@@ -396,20 +423,24 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_
         ]
-        lacking = np.array([~np.isin(self.classes_, model.classes_) for model, _ in self.pairs_])
+        none = np.zeros(len(self.classes_), dtype=bool)
+        lacking = np.array([none if self.several_ else ~np.isin(self.classes_, m.classes_) for m, _ in self.pairs_])
         if not lacking.any():
             return average(members, np.full(len(members), 1 / len(members)))
         each = [np.where(absent, 0, average([one], np.ones(1))) for absent, one in zip(lacking, members, strict=True)]
-        return np.asarray(sum(_normalised(p, ~absent) for absent, p in zip(lacking, each, strict=True)) / len(each))
+        return np.asarray(sum(normalised(p, ~absent) for absent, p in zip(lacking, each, strict=True)) / len(each))
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each row.
+        """Most probable class of each row; of several labels which each row has, (n, L), 0 or 1.
 
         Parameters
         ----------
         X : array-like of shape (n, features)
             Features, as the classifier takes them.
         """
+        check_is_fitted(self)
+        if self.several_:
+            return (self.predict_proba(X) > 0.5).astype(int)
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,7 +50,9 @@ class OneVsRest(Calibrator):
     normalisation : {"sum", "none"}, default "sum"
         How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
         as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
-        to 1. (A softmax of their log odds would sharpen calibrated probabilities.)
+        to 1. This is for rows that may have several labels, or none: ``y`` of shape (n, L), 0 or 1 for each label, and
+        a calibrator for each column; ``predict`` then tells for each label whether its probability is above ½.
+        (A softmax of their log odds would sharpen calibrated probabilities.)
     shared : bool, default False
         One calibrator for all classes, fitted to the K n scores of classes with whether they were observed: K times the
         rows for its map, which is then the same for every class. An increasing map keeps the order of each row's
@@ -99,8 +101,8 @@ class OneVsRest(Calibrator):
 
     def _fit(self, sample: CalibrationSample) -> None:
         k = sample.n_classes
-        each = range(k) if k > 2 or self.shared else [1]
-        self._fit_classes([_two(self._of_class(sample.scores, c), sample.codes == c, sample) for c in each])
+        each = range(k) if k > 2 or self.shared or sample.several else [1]
+        self._fit_classes([_two(self._of_class(sample.scores, c), sample.happened(c), sample) for c in each])
 
     def _fit_classes(self, samples: Sequence[CalibrationSample]) -> None:
         """Fit to each class against the rest, whose rows need not be those of other classes."""
@@ -110,11 +112,30 @@ class OneVsRest(Calibrator):
 
     def _check_fitted(self) -> None:
         k = len(self.classes_)
-        if len(self.calibrators_) != (1 if k == 2 or self.shared else k):
+        if len(self.calibrators_) != (1 if self._alone or self.shared else k):
             raise ValueError(
                 "calibrators_ must have one entry per class, or a single one for two classes or if shared; got "
                 f"{len(self.calibrators_)} for {k}"
             )
+
+    @property
+    def _takes_labels(self) -> bool:
+        return self.normalisation == "none"
+
+    @property
+    def _alone(self) -> bool:
+        """Whether one map is enough: of two classes, the other has the complement."""
+        return len(self.classes_) == 2 and not self.shared and not self._several
+
+    def predict(self, scores: Any) -> AnyArray:
+        """Most probable class of each row; ties go to the first. With several labels, which each row has, (n, L).
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores, of the kind given by ``input``.
+        """
+        return (self.predict_proba(scores) > 0.5).astype(int) if self._several else super().predict(scores)
 
     def _of_class(self, scores: Scores, c: int) -> Scores:
         """Scores of one class against the others."""
@@ -122,6 +143,8 @@ class OneVsRest(Calibrator):
 
     def _column(self, scores: Scores, c: int) -> FloatArray:
         v = scores.values
+        if self._several:
+            return np.asarray(v[:, c])
         if v.ndim == 1 or v.shape[1] == 2:
             s = v if v.ndim == 1 else scores.of_positive()
             return s if c == 1 else np.asarray(1 - s if scores.kind == "probability" else -s)
@@ -145,7 +168,7 @@ class OneVsRest(Calibrator):
         """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
         first, scores, _ = members[0]
         k = len(first.classes_)
-        alone = k == 2 and not first.shared
+        alone = first._alone
         columns = []
         for c in [1] if alone else range(k):
             each: FittedWithScores = [
@@ -229,13 +252,16 @@ class OneVsOne(Calibrator):
     }
 
     def _fit(self, sample: CalibrationSample) -> None:
-        parts = []
-        for i, j in pairs_of(sample.n_classes):
+        def of_pair(i: int, j: int) -> CalibrationSample:
             rows = (sample.codes == i) | (sample.codes == j)
-            parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample).part(rows))
+            return _two(_of_pair(sample.scores, i, j), sample.codes == i, sample).part(rows)
+
+        pairs = pairs_of(sample.n_classes)
+        parts = [of_pair(i, j) for i, j in pairs]
         self.weights_ = np.array([part.total for part in parts])
-        # Where neither of two classes was seen, the mean of all pairs.
-        every = CalibrationSample.together(parts)
+        # Where neither of two classes was seen, the mean of all pairs, from both sides: that of no order of classes.
+        both = CalibrationSample.together([*parts, *(of_pair(j, i) for i, j in pairs)])
+        every = replace(both, weights=both.weights / 2)
         self.calibrators_ = [fitted_to(self.calibrator, part if len(part.codes) else every) for part in parts]
 
     def _check_fitted(self) -> None:

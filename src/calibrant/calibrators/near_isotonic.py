@@ -26,7 +26,7 @@ _TILE = 1 << 15
 
 
 def _check_select(name: str, value: Any) -> None:
-    if value not in ("bic-average", "bic"):
+    if not isinstance(value, str) or value not in ("bic-average", "bic"):
         check_number(name, value, least=0, instead="'bic-average', 'bic' or ")
 
 

@@ -18,8 +18,9 @@ _DECREMENT = 1e-13
 #: A promise of less than this share that no step keeps is rounding noise.
 _NOISE = 1e-9
 _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
-#: Curvature added so that flat directions (a common shift of all logits) have a step of 0.
-_DAMPING = 1e-12
+#: Pivot of a scaled Hessian above which no direction is flat, and the share of the largest curvature below which one
+#: is: of rounding, as of a common shift of all logits, or of slopes where all scores are equal.
+_SURE, _FLAT, _NOTHING = 1e-4, 1e-11, 1e-20
 
 #: A mean log-loss that only separated classes reach: it decreases for ever as parameters grow.
 _SEPARATED = 1e-7
@@ -111,7 +112,11 @@ def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None =
 
 
 def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray) -> FloatArray:
-    """Newton's step of the free components, 0 for others; flat directions are damped, more if nothing factors."""
+    """Newton's step of the free components, 0 for others.
+
+    Along flat directions, which change nothing, a step would be a rounding error divided by another: it has no part in
+    them, so that of all optima the one nearest to the start is found, whatever the order of the rows.
+    """
     from scipy.linalg.lapack import dpotrf, dpotrs
 
     if curvature is None:
@@ -122,14 +127,22 @@ def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray
     if not free.size:
         return out
     hessian = curvature[np.ix_(free, free)]
-    damping = _DAMPING * max(float(np.diag(hessian).max(initial=0.0)), 1e-100)  # finite steps along flat directions
-    for _ in range(12):
-        factor, failed = dpotrf(hessian + damping * np.eye(free.size), lower=True)
-        if not failed:
-            out[free] = -dpotrs(factor, slope, lower=True)[0]
-            return out
-        damping *= 100
-    out[free] = -slope
+    diagonal = np.diag(hessian)
+    # A column of rounding errors is flat, however it varies.
+    scale = np.sqrt(np.maximum(diagonal, max(_NOTHING * float(diagonal.max()), 1e-100)))
+    scaled = hessian / np.outer(scale, scale)
+    factor, failed = dpotrf(scaled, lower=True)
+    if not failed and np.diag(factor).min() > _SURE:
+        out[free] = -dpotrs(factor, slope / scale, lower=True)[0] / scale
+        return out
+    values, vectors = np.linalg.eigh(scaled)
+    curved = values > max(_FLAT * float(values[-1]), 1e-100)  # below, a step would be more than floats hold
+    if not curved.any():
+        out[free] = -slope
+        return out
+    step = vectors[:, curved] @ ((slope / scale) @ vectors[:, curved] / values[curved]) / scale
+    flat = np.linalg.qr(vectors[:, ~curved] / scale[:, None])[0]
+    out[free] = flat @ (flat.T @ step) - step
     return out
 
 
@@ -140,8 +153,8 @@ class Curved(Protocol):
         """Value and gradient."""
         ...
 
-    def product(self, x: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """Product with the Hessian at x, and its diagonal."""
+    def product(self, x: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]:
+        """Product with the Hessian at x, and with what is nearly its inverse."""
         ...
 
 
@@ -150,8 +163,8 @@ def minimise_large(objective: Curved, start: FloatArray) -> Solution:
     first = max(float(np.linalg.norm(objective(np.asarray(start, dtype=np.float64), False)[1])), 1e-300)
 
     def step(x: FloatArray, gradient: FloatArray) -> FloatArray:
-        accuracy = min(0.1, np.sqrt(float(np.linalg.norm(gradient)) / first))
-        return _conjugate_gradients(*objective.product(x), gradient, max(accuracy, 1e-4))
+        accuracy = min(0.1, float(np.linalg.norm(gradient)) / first)  # small in directions of little curvature, too
+        return _conjugate_gradients(*objective.product(x), gradient, max(accuracy, 1e-8))
 
     def by_products(x: FloatArray, curved: bool) -> tuple[float, FloatArray, Curvature | None]:
         value, gradient, _ = objective(x, False)
@@ -161,12 +174,14 @@ def minimise_large(objective: Curved, start: FloatArray) -> Solution:
 
 
 def _conjugate_gradients(
-    times: Callable[[FloatArray], FloatArray], diagonal: FloatArray, gradient: FloatArray, accuracy: float
+    times: Callable[[FloatArray], FloatArray],
+    near_inverse: Callable[[FloatArray], FloatArray],
+    gradient: FloatArray,
+    accuracy: float,
 ) -> FloatArray:
-    """Solve ``H d = -gradient``, preconditioned by the diagonal."""
-    scale = 1 / np.maximum(diagonal, 1e-12 * float(diagonal.max(initial=1e-300)))
+    """Solve ``H d = -gradient``, preconditioned by what is nearly the inverse of H."""
     d, rest = np.zeros_like(gradient), -gradient
-    z = scale * rest
+    z = near_inverse(rest)
     p, product = z, float(rest @ z)
     goal = accuracy**2 * product
     for _ in range(_PRODUCTS):
@@ -177,12 +192,12 @@ def _conjugate_gradients(
         step = product / curve
         d = d + step * p
         rest = rest - step * hp
-        z = scale * rest
+        z = near_inverse(rest)
         before, product = product, float(rest @ z)
         if product <= goal:
             break
         p = z + product / before * p
-    return d if d.any() else -scale * gradient
+    return d if d.any() else near_inverse(-gradient)
 
 
 def sigmoid_objective(

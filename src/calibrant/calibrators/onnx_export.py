@@ -30,7 +30,7 @@ from .multiclass import LEAST_ANSWER, TELLS_APART, OneVsOne, OneVsRest, TopLabel
 from .onnx_graph import IR_VERSION, OPSET, Graph, GraphScores, Tensor, coupled_by_likelihood, joined, solved
 from .select import AutoCalibrator
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
-from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
+from .temperature import EndSmoothing, EnsembleTemperatureScaling, Identity, TemperatureScaling
 
 if TYPE_CHECKING:
     import onnx
@@ -193,6 +193,14 @@ def _(one: Identity, scores: GraphScores) -> Tensor:
 
 
 @_probabilities.register
+def _(one: EndSmoothing, scores: GraphScores) -> Tensor:
+    p = _probabilities(Identity(), scores)
+    moved = (p <= one.eps).number() * one.ends_
+    out: Tensor = (p + moved) / (1.0 + moved.sum())
+    return out
+
+
+@_probabilities.register
 def _(one: TemperatureScaling, scores: GraphScores) -> Tensor:
     return (scores.logs(one.eps) / one.temperature_).softmax()
 
@@ -283,7 +291,9 @@ def _(one: OneVsRest, scores: GraphScores) -> Tensor:
 def _against_rest(members: Sequence[tuple[OneVsRest, GraphScores]], weights: FloatArray) -> Tensor:
     first, scores = members[0]
     k = len(first.classes_)
-    alone = k == 2 and not first.shared
+    if first._several:
+        raise TypeError("a calibrator of several labels has no graph: export calibrators_, one per label")
+    alone = first._alone
     columns = []
     for c in [1] if alone else range(k):
         each = [(one.calibrators_[c % len(one.calibrators_)], s.of_class(c)) for one, s in members]

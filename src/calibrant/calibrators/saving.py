@@ -4,9 +4,11 @@
 
     {"format": "calibrant-calibrator", "version": 1, "calibrant": "0.1.0", "name": "PlattScaling",
      "parameters": {"smoothing": true, "input": "probability", "labels": null, "eps": 1e-12},
-     "fitted": {"classes_": {"array": [0, 1], "dtype": "int64"}, "coef_": 0.93, "intercept_": -0.02, "…": 0}}
+     "fitted": {"classes_": {"array": [0, 1], "dtype": "int64"}, "coef_": 0.93, "intercept_": -0.02, "…": 0},
+     "sha256": "…"}
 
-``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.codec` says, and there are
+``sha256``, in files only, is the digest of the rest, written with sorted keys and without spaces. ``name`` is
+one of the calibrators of this package. Values are coded as :mod:`calibrant.data.codec` says, and there are
 ``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
 :mod:`calibrant.estimators`. A file with names unknown to this version is refused; it must be created again.
 """
@@ -17,6 +19,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +126,7 @@ def from_dict(data: Any) -> Calibrator:
     out: Calibrator = _CODER.call(kind, parameters, f"the saved {kind.__name__}")
     fitted = {name: None for name, field in kind._state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind._state) | {"classes_", "n_features_in_", "order_"}
-    extra = set(fitted) - wanted - {"feature_names_in_", "prior_"}
+    extra = set(fitted) - wanted - {"feature_names_in_", "prior_", "several_"}
     if extra or wanted - set(fitted):
         named = sorted(extra or wanted - set(fitted))[0]
         raise ValueError(
@@ -195,7 +198,7 @@ def save_calibrator(
     target = Path(path)
     check_free(target, force=force)
     alone = calibrator.calibrator_ if isinstance(calibrator, CalibratedModel) else calibrator
-    write_json(target, to_dict(alone), indent=1)
+    write_json(target, sealed(to_dict(alone)), force=force, indent=1)
     if isinstance(calibrator, CalibratedModel):
         kind, number = type(calibrator.pairs_[0][0]).__name__, len(calibrator.pairs_)
         models = kind if number == 1 else f"{number} {kind}s, one per fold"
@@ -224,7 +227,8 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     Raises
     ------
     ValueError
-        Naming the file and its fault.
+        Naming the file and its fault. A file that was changed after it was saved is refused; what you change on
+        purpose, pass to :func:`from_dict`.
 
     See Also
     --------
@@ -242,14 +246,28 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     True
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-        return from_dict(data)
+        return from_dict(_unsealed(json.loads(Path(path).read_text(encoding="utf-8"))))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a JSON file, so not a saved calibrator ({error})") from error
     except RecursionError as error:
         raise ValueError(f"{path}: nested too deeply to be a saved calibrator") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with the digest of all that is in it."""
+    rest = {key: value for key, value in data.items() if key != "sha256"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return {**rest, "sha256": sha256(text.encode()).hexdigest()}
+
+
+def _unsealed(data: Any) -> Any:
+    """Content of a file, or ValueError where it is not what was saved."""
+    check_stamp(data, FORMAT, VERSION, "saved calibrator")
+    if data != sealed(data):
+        raise ValueError("the digest does not match: the file was changed after it was saved")
+    return data
 
 
 def _known() -> dict[str, type[Calibrator]]:

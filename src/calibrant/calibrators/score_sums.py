@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
-from ..data.checks import check_number
+from ..data.checks import called, check_number
 from ..data.progress import working
 from ..data.types import FloatArray, IntArray
+from ..data.validation import read_scores
 from ..data.weights import run_starts
 from .base import Calibrator
-from .inputs import CalibrationSample, Scores, read_sample
+from .inputs import NAMES, CalibrationSample, Scores, read_sample
 
 #: Distinct scores that are kept as they are; of more, cells are kept.
 MOST = 10_000
@@ -144,7 +145,9 @@ class Streamed(Calibrator):
         owner = clone(self).set_params(labels=labels if before is None else self.classes_.tolist())
         with working(f"{type(self).__name__}.partial_fit"):
             if before is not None:
-                _check_n_features(self, np.asarray(scores).reshape(len(scores), -1), reset=False)
+                with called(**NAMES):
+                    values = read_scores(scores)[0]
+                _check_n_features(self, values.reshape(len(values), -1), reset=False)
             sample = read_sample(owner, scores, y, sample_weight)
             self._check(sample)
             for name in ("n_features_in_", "feature_names_in_", "order_"):

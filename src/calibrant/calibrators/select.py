@@ -30,23 +30,24 @@ from .base import (
     FittedWithScores,
     Later,
     calibrator_of,
+    check_seed,
     fitted_to,
     needs_fitted,
     parameter,
 )
 from .choosing import Choosing, choice_sentence, choice_words, mixture_of
-from .combined import Composed, averaged_interval
-from .crossval import AVERAGE, GOALS, RULES, fit_quietly, folds_of, predict_held_out
+from .combined import Composed, Mixture, averaged_interval
+from .crossval import AVERAGE, GOALS, RULES, check_table, fit_quietly, folds_of, predict_held_out
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning
-from .inputs import CalibrationSample, Scores, read_sample, read_scores
+from .inputs import INPUTS, CalibrationSample, Scores, read_sample, read_scores
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .multiclass import OneVsRest, for_classes
 from .near_isotonic import NearIsotonic
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
-from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling, softmax
+from .temperature import EndSmoothing, EnsembleTemperatureScaling, Identity, TemperatureScaling, softmax
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,6 +125,8 @@ def _remarks(row: Mapping[str, Any]) -> str:
 def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
     """Candidates of ``"auto"``, from the simplest, which is to leave the scores unchanged.
 
+    Where some scores are exactly 0 or 1, ``"auto"`` also tries :class:`EndSmoothing`.
+
     Parameters
     ----------
     n_classes : int
@@ -147,6 +150,8 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
     >>> list(default_candidates(2))
     ['identity', 'temperature', 'ensemble-temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
     """
+    check_int("n_classes", n_classes, 2)
+    check_choice("kind", kind, INPUTS)
     return {name: named_calibrator(name, n_classes) for name in _default_names(n_classes, kind)}
 
 
@@ -174,6 +179,7 @@ def _composed() -> Calibrator:
 #: Calibrators by short names; those of two classes are used one against the rest where there are more.
 NAMED: Mapping[str, Callable[[], Calibrator]] = {
     "identity": Identity,
+    "end-smoothing": EndSmoothing,
     "temperature": TemperatureScaling,
     "ensemble-temperature": EnsembleTemperatureScaling,
     "platt": PlattScaling,
@@ -230,6 +236,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     >>> named_calibrator("beta", 3)
     OneVsRest(calibrator=BetaCalibration())
     """
+    check_int("n_classes", n_classes, 2)
     return for_classes(NAMED[check_choice("the name of a calibrator", name, NAMED)](), n_classes)
 
 
@@ -392,7 +399,7 @@ class AutoCalibrator(Calibrator):
     cv: int = parameter(5, partial(check_int, least=2))
     goal: str = parameter("log-loss", partial(check_choice, allowed=GOALS))
     rule: str = parameter(AVERAGE, partial(check_choice, allowed=RULES))
-    random_state: Any = 0
+    random_state: Any = parameter(0, check_seed)
 
     _state: ClassVar[Mapping[str, Field]] = {
         "chosen_": Plain(str),
@@ -438,6 +445,11 @@ class AutoCalibrator(Calibrator):
             {name: [row.get(name) for row in self.table_] for name in names}, [row["chosen"] for row in self.table_]
         )
         return notebook.paragraph(self._summary()) + rows
+
+    def _check_fitted(self) -> None:
+        """The table is one of a choice, and of the average that is applied."""
+        applied = self.calibrator_.weights_ if isinstance(self.calibrator_, Mixture) else np.ones(1)
+        check_table(self.table_, self.chosen_, applied)
 
     def _choosing(self) -> Choosing:
         return Choosing(self.cv, self.goal, self.rule, self.random_state)
@@ -531,6 +543,8 @@ def candidates_for(
     """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
     if candidates is None:
         tried = default_candidates(sample.n_classes, sample.scores.kind)
+        if sample.scores.at_ends(EPS):
+            tried = {"identity": tried.pop("identity"), "end-smoothing": EndSmoothing()} | tried
     else:
         named = dict(zip(candidates, candidates, strict=True)) if isinstance(candidates, (list, tuple)) else candidates
         given = check_names("candidates", named, (str, Calibrator), "calibrators or their names")
@@ -563,6 +577,10 @@ def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
         raise TypeError(
             f"{chosen!r} of {len(classes)} classes needs the rows: sums keep each class against the rest, which "
             "OneVsRest(...) can be fitted to"
+        )
+    if one is None and sums.classes[1] not in sums.class_sums:
+        raise ValueError(
+            f"calibrator needs sums of a class's scores, and those of notion {sums.notion!s} are of others"
         )
     return _fit_two(chosen, sums, one or sums.class_sums[sums.classes[1]], classes)
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_int
+from ..data.checks import check_int, check_number
 from ..data.fields import Field, Numbers
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from ..measure.reliability import curve_estimator, reliability_curve
-from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_not_negative, parameter
+from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, parameter
 from .histogram import UnitMap
 from .inputs import CalibrationSample, Scores
 from .logistic import LaplaceMap, covariance_field, fit_logistic
@@ -24,6 +24,10 @@ from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
 from .temperature import softmax
 
 _DEGREE = 3
+#: Log odds that differ by less are one: squared second differences by less would overflow.
+_NARROWEST, _APART = 1e-60, 1e-9
+#: How far a logit may lie behind the largest: beyond, its probability is 0 in any case.
+_FURTHEST = 1e100
 _CURVE_NODES = 513
 #: Slopes of maps that keep the order of classes are at least this: a flat piece would make classes equal.
 _LEAST = 1e-3
@@ -90,7 +94,7 @@ class SplineCalibrator(LaplaceMap):
     """
 
     n_knots: int = parameter(6, partial(check_int, least=0))
-    alpha: float = parameter(1.0, check_not_negative)
+    alpha: float = parameter(1.0, partial(check_number, least=0, most=1e12))
 
     _state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers((f"c+{_DEGREE + 1}",), ascending=True),
@@ -103,10 +107,13 @@ class SplineCalibrator(LaplaceMap):
         z, w = sample.scores.log_odds(self.eps), sample.weights
         o = sample.shrunk(sample.outcomes(), self.shrinkage, self.eps)
         low, high = float(z.min()), float(z.max())
-        if low == high:
+        if high - low < max(_NARROWEST, _APART * max(abs(low), abs(high))):
             low, high = low - 1.0, high + 1.0
         inner = quantiles(z, w, np.arange(1, self.n_knots + 1) / (self.n_knots + 1))
+        # Knots nearer to each other than this share of the range are one.
         inner = np.unique(inner[(inner > low) & (inner < high)])
+        inner = inner[np.diff(inner, prepend=low, append=high)[:-1] > _APART * (high - low)]
+        inner = inner[high - inner > _APART * (high - low)]
         self.knots_ = np.concatenate([[low] * (_DEGREE + 1), inner, [high] * (_DEGREE + 1)])
         slopes = self._keep(self._solve(self._basis(z), o, w))
         self.coef_ = slopes[0] + np.concatenate([[0.0], np.cumsum(slopes[1:] * self._gaps())])
@@ -212,7 +219,7 @@ class OrderPreserving(Calibrator):
     """
 
     n_knots: int = parameter(6, partial(check_int, least=0))
-    alpha: float = parameter(10.0, check_not_negative)
+    alpha: float = parameter(10.0, partial(check_number, least=0, most=1e12))
     _: KW_ONLY
     eps: float = parameter(EPS, check_eps)
 
@@ -332,7 +339,8 @@ class CurveCalibrator(UnitMap):
 def _behind(scores: Scores, eps: float) -> FloatArray:
     """How far each logit lies behind the largest of its row, (n, K), float64."""
     z = scores.logs(eps).astype(np.float64)
-    return np.asarray(z.max(axis=1, keepdims=True) - z)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum(z.max(axis=1, keepdims=True) - z, _FURTHEST))
 
 
 def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Temperature scaling, alone and in an ensemble with the uncalibrated and the uniform prediction."""
+"""Scores as they are, but for their ends; temperature scaling, alone and mixed with the scores and equal ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
+from ..data.checks import check_positive
 from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
 from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_shrinkage, parameter
@@ -22,6 +23,11 @@ _TILE = 1 << 17
 _INVERSE, _AS_IT_IS = np.concatenate([[0.0, 1e-3, 5e-3], np.geomspace(0.02, 50, 97), [200.0, 1e3]]), 51
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
+
+
+def _no_margins(sample: CalibrationSample) -> None:
+    if sample.scores.kind == "margin":
+        raise ValueError("margins are not probabilities and cannot be left unchanged: use PlattScaling(input='margin')")
 
 
 class Identity(Calibrator):
@@ -43,20 +49,83 @@ class Identity(Calibrator):
     [[0.3, 0.7]]
     """
 
-    def _check(self, sample: CalibrationSample) -> None:
-        if sample.scores.kind == "margin":
-            raise ValueError(
-                "margins are not probabilities and cannot be left unchanged: use PlattScaling(input='margin')"
-            )
+    def _check_scores(self, sample: CalibrationSample) -> None:
+        _no_margins(sample)
 
     def _fit(self, sample: CalibrationSample) -> None:
         """There is nothing to fit."""
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        if scores.kind == "logit":
-            return softmax(scores.logs(EPS).astype(np.float64))
-        v = scores.values.astype(np.float64)
-        return v if v.ndim == 2 else np.column_stack([1 - v, v])
+        return scores.probabilities()
+
+
+@dataclass(eq=False, repr=False)
+class EndSmoothing(Calibrator):
+    r"""Scores as they are, but for those of exactly 0 and 1, which become how often they are wrong.
+
+    A probability of 0 for class k becomes, up to normalisation,
+
+    .. math:: e_k = \min\left(\frac{w_k + a}{n_k + 1},\, s\right)
+
+    with n the rows that give the class a probability of 0, w those of them that are of the class, and s the least
+    probability above 0, so that the order of scores remains. Forests, nearest neighbours and hard votes give
+    probabilities of 0 that are never literally true: one error among them costs any log-loss.
+
+    Parameters
+    ----------
+    prior_errors : float > 0, default 0.00003
+        The errors a that are counted beside those seen. Where none is seen, so small a number costs nothing that can be
+        measured if there never is one, and still takes a third off what the first one costs.
+
+    Attributes
+    ----------
+    ends_ : ndarray of shape (K,)
+        What a probability of 0 becomes, by class.
+
+    See Also
+    --------
+    calibrant.AutoCalibrator : Leaves these scores, where it would leave scores alone.
+    calibrant.calibrators.LabelSmoothing : Another calibrator, fitted to smoothed labels.
+
+    Notes
+    -----
+    Probabilities of at most ``eps`` count as 0. The default was chosen on one half of real models
+    (``benchmarks/arena/ends.md``). Cost O(n K).
+
+    References
+    ----------
+    Krichevsky & Trofimov (1981), *The performance of universal encoding*, with ½ in the place of a.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import EndSmoothing
+    >>> fitted = EndSmoothing().fit([0.0, 0.0, 0.0, 0.2, 1.0], [0, 1, 0, 0, 1])
+    >>> fitted.predict_proba([0.0, 0.2, 1.0])[:, 1].round(3).tolist()  # of three zeros one was wrong
+    [0.167, 0.2, 1.0]
+    """
+
+    _: KW_ONLY
+    prior_errors: float = parameter(3e-5, check_positive)
+    eps: float = parameter(EPS, check_eps)
+
+    _state: ClassVar[Mapping[str, Field]] = {"ends_": Numbers(("K",), *PROBABILITIES)}
+
+    def _check_scores(self, sample: CalibrationSample) -> None:
+        _no_margins(sample)
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        p, w = sample.scores.probabilities(), sample.weights
+        zero = p <= self.eps
+        wrong = np.bincount(sample.codes, w * zero[np.arange(len(w)), sample.codes], sample.n_classes)
+        self.ends_ = np.minimum((wrong + self.prior_errors) / (w @ zero + 1), p[~zero].min(initial=1.0))
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        p = scores.probabilities()
+        moved = np.where(p <= self.eps, self.ends_, 0.0)
+        found = p + moved
+        some = moved.any(axis=1)
+        found[some] /= found[some].sum(axis=1, keepdims=True)  # other rows remain as they are
+        return np.asarray(found)
 
 
 @dataclass(eq=False, repr=False)

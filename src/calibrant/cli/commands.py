@@ -10,16 +10,27 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
+from . import bounded
 from .benchmark_command import benchmark_command
 from .comparing import compare_models_command, subgroups_command
-from .output import Output, for_command, guarded
+from .output import Output, for_command
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
 from .source import Without
 
+
+class _Bounded(TyperGroup):
+    """The commands, each of which ends as :func:`bounded` says."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        raise SystemExit(bounded(partial(super().main, *args, **{**options, "standalone_mode": False})))
+
+
 app = typer.Typer(
     name="calibrant",
+    cls=_Bounded,
     help="Check and improve the calibration of a classifier's probabilities.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -75,12 +86,9 @@ def _add(name: str, function: Callable[..., None]) -> None:
             options.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]))
 
     def run(**given: Any) -> None:
-        def action() -> None:
-            for parameter, (kind, names) in values.items():
-                given[parameter] = kind(**{option: given.pop(option) for option in names})
-            function(**given)
-
-        guarded(action)
+        for parameter, (kind, names) in values.items():
+            given[parameter] = kind(**{option: given.pop(option) for option in names})
+        function(**given)
 
     run.__doc__ = function.__doc__
     run.__annotations__ = {option.name: option.annotation for option in options}

@@ -152,12 +152,10 @@ def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
 
 def _predictions(models: dict[str, FileColumns], frame: Any) -> dict[str, Predictions]:
     """Predictions of each model; a complaint names it."""
-    from ..data.tables import as_numbers
-
     found = {}
     for name, columns in models.items():
         try:
-            rows = columns.rows(as_numbers(frame, columns.probs), range(frame.height))
+            rows = columns.rows(frame, range(frame.height))
             found[name] = columns.predictions(rows)
         except (ValueError, TypeError) as error:
             raise ValueError(f"model {name!r}: {error}") from error

@@ -7,15 +7,20 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from ..data.tables import FORMATS, Headed, check_separated, format_inside, format_of
+from ..data.dialect import FORMATS, format_inside, format_of, separator_of
+from ..data.tables import Headed, ScannedTable
 from .output import check_option
+
+#: Pieces of files that are read apart from each other have about as many bytes.
+PIECE_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class Files:
             check_option("--format", kind, FORMATS)
         if path == "-":
             raise ValueError("--engine cannot read standard input: leave out --engine")
+        if Path(path).is_fifo():
+            raise ValueError(f"--engine cannot read a pipe, and {path} is one: leave out --engine")
         named = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
         found = [file for one in named for file in _within(Path(one))]
         known = [f for f in found if kind or f == Path(path) or format_of(f) is not None]
@@ -51,16 +58,21 @@ class Files:
             raise ValueError(f"{path} matches no file" + (f" of {', '.join(FORMATS)}" if found else ""))
         if len(kinds) > 1:
             raise ValueError(f"{path} matches {' and '.join(sorted(kinds))} files: choose one with --format")
-        suffixes = {f.suffix.lower() for f in known}
-        if ".tsv" in suffixes and len(suffixes) > 1:
+        if len({separator_of(f) for f in known}) > 1:
             raise ValueError(f"{path} matches both tab-separated and other files: read them separately")
         paths = tuple(sorted({str(f.resolve()) for f in known}))
         return cls(paths, str(_root(Path(path)).resolve()), kinds.pop())
 
     @property
-    def separator(self) -> str:
-        """Separator of CSV fields."""
-        return "\t" if self.paths[0].lower().endswith(".tsv") else ","
+    def partitions(self) -> list[dict[str, str]]:
+        """Columns and their values in the names of folders, for each file."""
+        inside = (Path(path).relative_to(self.root).parent.parts for path in self.paths)
+        found = [
+            {k: unquote(v) for k, equals, v in (part.partition("=") for part in parts) if equals} for parts in inside
+        ]
+        if any(one.keys() != found[0].keys() for one in found):
+            raise ValueError(f"folders in {self.root} name different columns: read them separately")
+        return found
 
 
 def _root(path: Path) -> Path:
@@ -88,15 +100,18 @@ class Engine:
         Whose absence says that it is not installed.
     session : callable
         A context manager that is open while frames are read.
-    scan : callable
-        Frame of files, within a session.
+    parquet : callable
+        Frame of Parquet files, within a session.
+    adopt : callable
+        Frame of some columns of a table that Polars reads, within a session.
     """
 
     name: str
     package: str
     module: str
     session: Callable[[str | None], Any]
-    scan: Callable[[Any, Files], Any]
+    parquet: Callable[[Any, Files], Any]
+    adopt: Callable[[Any, ScannedTable, list[str]], Any]
 
     def check_installed(self) -> None:
         """ImportError naming the package to install."""
@@ -105,21 +120,34 @@ class Engine:
 
 
 class Lazy(Headed):
-    """A frame of an engine, with the names of its columns."""
+    """A frame of an engine, or a table that Polars reads for it, with the names of its columns."""
 
-    def __init__(self, name: str, frame: Any) -> None:
-        import narwhals.stable.v2 as nw
+    def __init__(self, name: str, engine: Engine, session: Any, read: Any) -> None:
+        self._engine, self._session, self._read = engine, session, read
+        self._schema = read.schema if isinstance(read, ScannedTable) else _schema(read)
+        super().__init__(name, list(self._schema))
 
-        self.frame = frame
-        self.schema = dict(nw.from_native(frame).lazy().collect_schema())
-        super().__init__(name, list(self.schema))
+    def frame(self, labels: Sequence[str | None], numbers: Sequence[str | None]) -> Any:
+        """The engine's frame, with the columns that are labels and those that are numbers."""
+        names = [c for c in dict.fromkeys([*labels, *numbers]) if c is not None]
+        if not isinstance(self._read, ScannedTable):
+            return self._read
+        self._read.read_as(labels, numbers)
+        self._schema = _schema(self._read.frame)
+        return self._engine.adopt(self._session, self._read, names)
 
     def example(self, column: str) -> Any:
         """A value of the kind that a column holds: a number, a truth value, or text."""
         import narwhals.stable.v2 as nw
 
-        kind = self.schema[column]
+        kind = self._schema[column]
         return True if kind == nw.Boolean else 0 if kind.is_numeric() else ""
+
+
+def _schema(frame: Any) -> dict[str, Any]:
+    import narwhals.stable.v2 as nw
+
+    return dict(nw.from_native(frame).lazy().collect_schema())
 
 
 @contextmanager
@@ -133,14 +161,18 @@ def opened(engine: str, path: str | None, kind: str | None, sql: str | None, dat
     files = None if path is None else Files.of(path, kind)
     chosen.check_installed()
     try:
-        with warnings.catch_warnings(), chosen.session(database) as session:
+        with warnings.catch_warnings(), chosen.session(database) as session, ExitStack() as stack:
             for begins in _NO_MATTER:
                 warnings.filterwarnings("ignore", message=begins)
-            frame = session.sql(sql) if files is None else chosen.scan(session, files)
-            lazy = Lazy("the query" if files is None else str(path), frame)
-            if files is not None and files.kind == "csv":
-                check_separated(lazy.name, lazy.columns)
-            yield lazy
+            read: Any
+            if files is None:
+                read = session.sql(sql)
+            elif files.kind == "parquet":
+                read = chosen.parquet(session, files)
+            else:
+                table = ScannedTable(str(path), [Path(p) for p in files.paths], files.kind, files.partitions)
+                read = stack.enter_context(table)
+            yield Lazy("the query" if files is None else str(path), chosen, session, read)
     except Exception as error:
         if type(error).__module__.partition(".")[0].lstrip("_") not in _THEIRS:
             raise
@@ -165,13 +197,11 @@ def _polars(_: Any, files: Files) -> Any:
     import polars as pl
 
     paths = [glob.escape(p) for p in files.paths]
-    if files.kind == "parquet":
-        return pl.scan_parquet(paths, hive_partitioning=True)
-    if files.kind == "arrow":
-        return pl.scan_ipc(paths, hive_partitioning=True)
-    if files.kind == "ndjson":
-        return pl.scan_ndjson(paths, infer_schema_length=100_000)
-    return pl.scan_csv(paths, separator=files.separator, infer_schema_length=100_000)
+    return pl.scan_parquet(paths, hive_partitioning=True, try_parse_hive_dates=False)
+
+
+def _adopted_by_polars(_: Any, table: ScannedTable, columns: list[str]) -> Any:
+    return table.frame.select(columns)
 
 
 @contextmanager
@@ -186,31 +216,49 @@ def _duckdb_session(database: str | None) -> Iterator[Any]:
 
 
 def _duckdb(connection: Any, files: Files) -> Any:
-    paths: Any = [glob.escape(p) for p in files.paths]
-    if files.kind == "parquet":
-        return connection.read_parquet(paths, hive_partitioning=True)
-    if files.kind == "csv":
-        return connection.read_csv(paths, delimiter=files.separator, hive_partitioning=True)
-    if files.kind == "ndjson":
-        return connection.read_json(paths, format="newline_delimited", hive_partitioning=True)
-    raise ValueError("--engine duckdb reads csv, parquet and ndjson, not arrow: use --engine polars")
+    return connection.read_parquet([glob.escape(p) for p in files.paths], hive_partitioning=True)
+
+
+class _Stream:
+    """Rows of a frame of Polars, batch by batch, as often as they are asked for."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        batches = (one for rows in self._frame.collect_batches() for one in rows.to_arrow().to_batches())
+        schema = self._frame.head(0).collect().to_arrow().schema
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
+
+
+def _adopted_by_duckdb(connection: Any, table: ScannedTable, columns: list[str]) -> Any:
+    for i, name in enumerate(columns):
+        if alike := [c for c in columns[:i] if c.casefold() == name.casefold()]:
+            raise ValueError(f"--engine duckdb does not tell columns {alike[0]!r} and {name!r} apart: rename one")
+    return connection.from_arrow(_Stream(table.frame.select(columns)))
 
 
 def _dask(_: Any, files: Files) -> Any:
     import dask.dataframe as dd
+    import pyarrow.dataset as ds
 
-    if files.kind == "parquet":
-        import pyarrow.dataset as ds
+    schema = ds.dataset(list(files.paths), partitioning="hive", partition_base_dir=files.root).schema
+    partitions = [n for n in schema.names if n not in ds.dataset(list(files.paths)).schema.names]
+    options = {"dataset": {"partitioning": "hive", "partition_base_dir": files.root}} if partitions else {}
+    return dd.read_parquet(list(files.paths), **options)
 
-        schema = ds.dataset(list(files.paths), partitioning="hive", partition_base_dir=files.root).schema
-        partitions = [n for n in schema.names if n not in ds.dataset(list(files.paths)).schema.names]
-        options = {"dataset": {"partitioning": "hive", "partition_base_dir": files.root}} if partitions else {}
-        return dd.read_parquet(list(files.paths), **options)
-    if files.kind == "csv":
-        return dd.read_csv(list(files.paths), sep=files.separator)
-    if files.kind == "ndjson":
-        return dd.read_json(list(files.paths), lines=True)
-    raise ValueError("--engine dask reads csv, parquet and ndjson, not arrow: use --engine polars")
+
+def _as_pandas(piece: Any) -> Any:
+    return piece.collect(engine="streaming").to_pandas(use_pyarrow_extension_array=True)
+
+
+def _adopted_by_dask(_: Any, table: ScannedTable, columns: list[str]) -> Any:
+    import dask.dataframe as dd
+
+    pieces = [piece.select(columns) for piece in table.pieces(PIECE_BYTES)]
+    return dd.from_map(_as_pandas, pieces, meta=_as_pandas(pieces[0].head(0)))
 
 
 @contextmanager
@@ -233,22 +281,37 @@ def _spark_session(database: str | None) -> Iterator[Any]:
 
 
 def _spark(session: Any, files: Files) -> Any:
-    reader = session.read.option("basePath", files.root)
-    if files.kind == "parquet":
-        return reader.parquet(*files.paths)
-    if files.kind == "csv":
-        return reader.option("sep", files.separator).csv(list(files.paths), header=True, inferSchema=True)
-    if files.kind == "ndjson":
-        return reader.json(list(files.paths))
-    raise ValueError("--engine spark reads csv, parquet and ndjson, not arrow: use --engine polars")
+    return session.read.option("basePath", files.root).parquet(*files.paths)
+
+
+def _adopted_by_spark(session: Any, table: ScannedTable, columns: list[str]) -> Any:
+    """Each piece is read in a worker, by Polars, too."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    pieces = [piece.select(columns) for piece in table.pieces(PIECE_BYTES)]
+    plans = [piece.serialize() for piece in pieces]
+    plain = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
+    schema = pa.schema([f.with_type(plain.get(f.type, f.type)) for f in pieces[0].head(0).collect().to_arrow().schema])
+
+    def read(batches: Any) -> Iterator[Any]:
+        from io import BytesIO
+
+        import polars as pl
+
+        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
+            for rows in pl.LazyFrame.deserialize(BytesIO(plans[number])).collect_batches():
+                yield from rows.to_arrow().cast(schema).to_batches()
+
+    return session.range(0, len(plans), 1, len(plans)).mapInArrow(read, from_arrow_schema(schema))
 
 
 ENGINES = {
     one.name: one
     for one in (
-        Engine("polars", "polars", "polars", _none, _polars),
-        Engine("duckdb", "duckdb", "duckdb", _duckdb_session, _duckdb),
-        Engine("dask", '"dask[dataframe]"', "dask", _none, _dask),
-        Engine("spark", "pyspark", "pyspark", _spark_session, _spark),
+        Engine("polars", "polars", "polars", _none, _polars, _adopted_by_polars),
+        Engine("duckdb", "duckdb", "duckdb", _duckdb_session, _duckdb, _adopted_by_duckdb),
+        Engine("dask", '"dask[dataframe]"', "dask", _none, _dask, _adopted_by_dask),
+        Engine("spark", "pyspark", "pyspark", _spark_session, _spark, _adopted_by_spark),
     )
 }

@@ -1,20 +1,17 @@
-"""How commands end: complaints and warnings in one line each, exit codes, and the files that they write."""
+"""Text that commands print, and the files that they write."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, BinaryIO, TypeVar, cast
 
-import polars as pl
 import typer
 
 from ..data.printing import Audience, printable, printable_lines
@@ -26,62 +23,6 @@ R = TypeVar("R")
 _PICTURES = (".png", ".pdf", ".svg")
 #: Kind of file that an option writes.
 _CONTENTS = {"html": "page", "plot": "picture"}
-#: Advice of the library, and the same in terms of the command.
-_OPTIONS = (
-    (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
-    (r"on_invalid='drop'", "--on-invalid drop"),
-    (r"pass labels=\[\.\.\.\] to the Accumulator", "pass --labels a,b,c"),
-    (
-        r"pass labels=range\(\d+\) to say so, or labels=range\(1, \d+\)",
-        "pass --labels 0,1,… to say so, or --labels 1,2,…",
-    ),
-    (r", such as labels=range\(1, \d+\)", " (they count from 1?)"),
-    (r"labels=\[\.\.\.\]", "--labels a,b,c"),
-    (r"use PlattScaling\(input='margin'\)", "choose others with --calibrators, such as platt"),
-    (r"input='(\w+)'", r"--input \1"),
-    (r"\bpos_label=", "--pos-label "),
-    (r"pass groups=", "pass --groups"),
-    (r", or pass an array to go by position", ""),
-)
-
-
-def guarded(action: Callable[[], Any]) -> Any:
-    """Run; a warning or a complaint about input becomes one line on standard error, the latter with exit code 2."""
-
-    def tell(
-        message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-    ) -> None:
-        typer.echo(f"calibrant: warning: {printable(_in_options(str(message)))}", err=True)
-
-    _end_cleanly()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", CalibrantWarning)
-            warnings.showwarning = tell
-            return action()
-    except BrokenPipeError:
-        raise
-    except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
-        message = _in_options(" ".join(str(error).split()))
-        if isinstance(error, pl.exceptions.PolarsError):
-            # Its first sentence: the rest is advice on options of polars.
-            message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
-        typer.echo(f"calibrant: {printable(message)}", err=True)
-        raise typer.Exit(2) from None
-
-
-def _end_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end the command as an exception does, so that temporary files go."""
-
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # Under nohup, or inside another program, handlers that were set stay.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            with suppress(ValueError):  # not the main thread
-                signal.signal(number, end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +44,7 @@ def for_command(result: R) -> R:
 
 
 def warn(text: str) -> None:
-    """Warn on standard error, as :func:`guarded` shows warnings."""
+    """Warn on standard error, as all warnings are shown."""
     warnings.warn(text, CalibrantWarning, stacklevel=2)
 
 
@@ -150,25 +91,25 @@ class Output:
         return str(self.path) == "-"
 
     @contextmanager
-    def temporary(self) -> Iterator[Path]:
-        """A path to write to, whose file is then given its name, or copied to standard output."""
+    def opened(self) -> Iterator[BinaryIO]:
+        """A file to write to, which is then given its name, or copied to standard output."""
         if not self.standard:
-            with replacing(Path(str(self.path)), force=self.force) as temporary:
-                yield temporary
+            with replacing(Path(str(self.path)), force=self.force) as file:
+                yield file
             return
-        with scratch_file() as path:
-            yield path
+        with scratch_file() as path, path.open("x+b") as file:
+            yield file
+            file.seek(0)
             sys.stdout.flush()
-            with path.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
+            shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
 
     def write(self, content: Callable[[], str | bytes]) -> None:
         """Write a text or bytes, if there is anywhere to write them to."""
         if self.path is not None:
-            with self.temporary() as temporary:
+            with self.opened() as file:
                 written = content()
-                temporary.write_bytes(written.encode() if isinstance(written, str) else written)
+                file.write(written.encode() if isinstance(written, str) else written)
 
     def draw(self, result: Any) -> None:
         """Draw a result without a screen, if there is anywhere to draw it."""
@@ -176,10 +117,15 @@ class Output:
             import matplotlib
 
             matplotlib.use("Agg")
+            from matplotlib import pyplot as plt
+
             figure = result.plot().figure_
             kind = "png" if self.standard else self.path.suffix.lower().removeprefix(".")
-            with self.temporary() as temporary:
-                figure.savefig(temporary, format=kind, dpi=150)
+            try:
+                with self.opened() as file:
+                    figure.savefig(file, format=kind, dpi=150)
+            finally:
+                plt.close(figure)
 
 
 class Outputs:
@@ -205,10 +151,3 @@ class Outputs:
         for file in self._files.values():
             if file.path is not None and not file.standard:
                 typer.echo(f"wrote {printable(str(file.path))}", err=True)
-
-
-def _in_options(message: str) -> str:
-    """A message of the library in terms of the command."""
-    for pattern, meant in _OPTIONS:
-        message = re.sub(pattern, meant, message)
-    return message

@@ -96,8 +96,8 @@ def compare_command(
     calibrators: Annotated[
         str | None,
         typer.Option(
-            help="Calibrators a,b,c, simplest first, of identity, temperature, ensemble-temperature, platt, beta, "
-            "quadratic, vector, matrix, dirichlet, dirichlet-1, dirichlet-0.01, spline, gaussian-process, "
+            help="Calibrators a,b,c, simplest first, of identity, end-smoothing, temperature, ensemble-temperature, "
+            "platt, beta, quadratic, vector, matrix, dirichlet, dirichlet-1, dirichlet-0.01, spline, gaussian-process, "
             "order-preserving, histogram, i-max, bayesian-binning, curve, isotonic, roc-hull, near-isotonic, "
             "pooled-isotonic, composed and venn-abers. Default: a choice that suits the number of classes."
         ),
@@ -139,7 +139,7 @@ def fix_command(
     Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows. Where the
     gain is within sampling noise, what is saved leaves the scores unchanged, unless --calibrator names another.
     """
-    from ..calibrators import to_dict
+    from ..calibrators.saving import sealed, to_dict
 
     outputs = options.outputs({"the file that is read": source.file, "the comparison": comparison}, save)
     if comparison is not None and options.html is not None:
@@ -157,7 +157,7 @@ def fix_command(
     name = {"auto": saved.safe, AVERAGE: saved.chosen}.get(calibrator, calibrator)
     with numbered(rows.numbers):
         fitted = _fitted(name, columns, rows, options.kind, saved)
-    outputs["save"].write(lambda: json.dumps(to_dict(fitted), allow_nan=False, indent=1) + "\n")
+    outputs["save"].write(lambda: json.dumps(sealed(to_dict(fitted)), allow_nan=False, indent=1) + "\n")
     content = {"saved": str(save), "calibrator": name, "comparison": saved.found}
     outputs.show(json.dumps(content, allow_nan=False) if options.as_json else printable_lines(saved.text))
     if calibrator == "auto" and name != saved.chosen:
@@ -198,7 +198,8 @@ def apply_command(
     calibrator = load_calibrator(model)
     if prior is not None:
         calibrator = at_base_rates(calibrator, numbers_of("--prior", prior), "--prior")
-    with source.table(as_text=True) as table:
+    with source.table() as table:
+        table.read_as()
         columns = _fitted_columns(calibrator, source, table)
         rows = _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
     where = "standard output" if output.standard else printable(str(out))
@@ -273,14 +274,14 @@ def _apply(
     """
     from polars.io.plugins import register_io_source
 
-    from ..data.tables import FORMATS, format_of
+    from ..data.dialect import FORMATS, format_of, header, separator_of
 
     out = Path(str(output.path))
     chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
     for old, new in names.items():
         if new != old and new in table.columns:
             raise ValueError(f"--suffix {new.removeprefix(old)!r}: a column {new!r} already exists")
-    separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
+    separator = separator_of(table.path if output.standard else out)
     schema = table.schema
     kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in names.items()}
     failed: list[ValueError] = []
@@ -305,30 +306,22 @@ def _apply(
         "ndjson": frame.sink_ndjson,
         "arrow": frame.sink_ipc,
     }
-    with progress_bar("calibrating rows", table.n_rows()) as advance, output.temporary() as temporary:
+    with progress_bar("calibrating rows", table.n_rows()) as advance, output.opened() as file:
         try:
             if chosen == "csv":
-                header = StringIO()
+                first = StringIO()
+                read = header(table.path, table.name) if table.file_format == "csv" else table.columns
                 added = [new for old, new in names.items() if new != old]
-                csv.writer(header, delimiter=separator, lineterminator="\n").writerow(_names(table) + added)
-                with temporary.open("wb", buffering=0) as file:
-                    file.write(header.getvalue().encode())
-                    frame.sink_csv(file, separator=separator, include_header=False)
+                csv.writer(first, delimiter=separator, lineterminator="\n").writerow(read + added)
+                file.write(first.getvalue().encode())
+                frame.sink_csv(file, separator=separator, include_header=False)
             else:
-                others[chosen](temporary)
+                others[chosen](file)
         except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
             if failed:  # the complaint about a row comes back as it was or wrapped
                 raise failed[0] from error
             raise
     return rows
-
-
-def _names(table: FileTable) -> list[str]:
-    """Names of columns; of CSV as they are in the file, for Polars gives other names to those that are there twice."""
-    if table.file_format != "csv":
-        return table.columns
-    with table.path.open(encoding="utf-8-sig", newline="") as file:
-        return next(csv.reader(file, delimiter=table.separator))
 
 
 def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str]) -> AnyArray:

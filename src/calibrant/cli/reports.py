@@ -62,6 +62,8 @@ class EngineSource(Source):
             raise ValueError("give either FILE or --sql")
         if self.database is not None and self.sql is None:
             raise ValueError("--database needs --sql")
+        if self.engine is not None and self.score is not None:
+            raise ValueError("--score is for logs of LLM evaluations, which no engine reads: leave out --engine")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
         if self.engine is not None and self.by is not None and self.groups is not None:
@@ -90,11 +92,14 @@ class EngineSource(Source):
         from ..frames import from_frame
 
         with opened(str(self.engine), self.file or None, self.file_format, self.sql, self.database) as lazy:
-            label = lazy.find_one(self.label, "--label")
+            truths = self.label_columns(lazy)
+            label = "" if truths else lazy.find_one(self.label, "--label")
             named = {"weight": self.weight, "by": self.by, "groups": self.groups}
             aside = {role: lazy.find_one(c, f"--{role}") for role, c in named.items() if c is not None}
-            probs = self.probability_columns(lazy, {label, *aside.values()})
-            kind = [lazy.example(label)]
+            probs = self.probability_columns(lazy, {label, *truths, *aside.values()})
+            words = [None if truths else label, aside.get("by"), aside.get("groups")]
+            frame = lazy.frame(words, [*truths, *probs, aside.get("weight")])
+            kind = truths[:1] or [lazy.example(label)]
             options = {
                 "labels": None if self.labels is None else [typed(v, kind) for v in self.labels.split(",")],
                 "pos_label": None if self.pos_label is None else typed(self.pos_label, kind),
@@ -102,8 +107,8 @@ class EngineSource(Source):
             }
             with working(f"reading with {self.engine}"):
                 return from_frame(
-                    lazy.frame,
-                    label=label,
+                    frame,
+                    label=truths or label,
                     prob=probs[0] if len(probs) == 1 else probs,
                     **{**aside, **settings, **options},
                 )
@@ -291,12 +296,12 @@ def _from_file(
     from ..estimators import Binned
 
     with source.table() as table:
-        columns, by = source.with_subgroups(table, [] if source.by is None else [source.by])
+        columns, by = source.with_subgroups(table, [] if source.by is None else [source.by], several=True)
         chosen = columns.notion(notion)
         sums = Accumulator(
             notion=chosen, binned=options.bins or Binned(), sum_tolerance=sum_tolerance, **columns.meaning
         )
-        large = table.n_bytes > STREAM_ABOVE_BYTES and source.groups is None
+        large = table.n_bytes > STREAM_ABOVE_BYTES and columns.groups is None
         streams = large if stream is None else stream
         if streams and by:
             if sum_tolerance is not None:
@@ -328,7 +333,12 @@ def _sums_by(columns: FileColumns, by: str, settings: Mapping[str, Any]) -> Subg
     from ..frames import SubgroupSums, from_frame
 
     probs = columns.probs[0] if len(columns.probs) == 1 else columns.probs
-    roles: dict[str, Any] = {"label": columns.label, "prob": probs, "weight": columns.weight, "by": by}
+    roles: dict[str, Any] = {
+        "label": list(columns.truths) or columns.label,
+        "prob": probs,
+        "weight": columns.weight,
+        "by": by,
+    }
     return cast(SubgroupSums, from_frame(columns.table.frame, **roles, **settings, **columns.meaning))
 
 
@@ -339,10 +349,8 @@ def _merged(files: Sequence[Path]) -> Accumulator:
     merged, seen = Accumulator(), dict[bytes, Path]()
     with progress_bar("merging", len(files)) as advance:
         for file in files:
-            if not file.is_file():
-                raise ValueError(
-                    f"{file} does not exist" if not file.exists() else f"{file} is a directory, not a file"
-                )
+            if not file.exists() or file.is_dir():
+                raise ValueError(f"{file} {'is a directory, not a file' if file.is_dir() else 'does not exist'}")
             data = file.read_bytes()
             if (other := seen.setdefault(data[-32:], file)) is not file:
                 warn(f"{file} and {other} contain the same sums: their rows are counted twice")

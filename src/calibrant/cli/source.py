@@ -30,8 +30,15 @@ class Without(frozenset[str]):
 class Source:
     """A file of predictions and its columns: the options of these names, as typed."""
 
-    file: Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
-    label: Annotated[str, typer.Option(help="Column of observed labels.")] = "y_true"
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, Parquet, NDJSON or Arrow file, or a log of an LLM evaluation; - reads standard input."
+        ),
+    ]
+    label: Annotated[
+        str, typer.Option(help="Column of observed labels; of several labels a row may have their columns a,b,c.")
+    ] = "y_true"
     prob: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,48 +62,81 @@ class Source:
             "--format", help="csv, parquet, ndjson or arrow; default: inferred from the file name or contents."
         ),
     ] = None
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help="Score of an LLM log that says which answers are right: acc_norm, exact_match,strict-match, a scorer."
+        ),
+    ] = None
 
     @property
     def name(self) -> str:
         """For titles."""
         return "standard input" if self.file == "-" else Path(self.file).name
 
-    def table(self, *, as_text: bool = False) -> FileTable:
-        """The file, to be closed."""
+    def table(self) -> FileTable:
+        """The file, to be closed; a log of an LLM evaluation as a table of its answers."""
         from ..data.tables import FileTable
+        from .log_table import of_answers, opened_log
 
-        return FileTable(self.file, self.file_format, as_text=as_text)
+        named = self.label != "y_true" or self.prob is not None
+        log = opened_log(self.file, self.score)
+        return log or of_answers(FileTable(self.file, self.file_format), named, self.score)
+
+    def label_columns(self, table: Headed) -> list[str]:
+        """Columns of several labels, of a list that was typed; else none."""
+        if "," not in self.label or self.label in table.columns:
+            return []
+        return [table.find_one(name.strip(), "--label") for name in self.label.split(",")]
 
     def probability_columns(self, table: Headed, aside: Collection[str] = ()) -> list[str]:
         """Columns of probabilities, without some others."""
-        patterns = self.prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
+        given = [one for p in self.prob or [] for one in ([p] if p in table.columns else p.split(","))]
+        patterns = given or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
         found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
         if not found:
             raise ValueError(f"--prob {' '.join(patterns)}: no column left besides labels and weights")
         return found
 
-    def with_subgroups(self, table: FileTable, patterns: Sequence[str]) -> tuple[FileColumns, list[str]]:
+    def with_subgroups(
+        self, table: FileTable, patterns: Sequence[str], *, several: bool = False
+    ) -> tuple[FileColumns, list[str]]:
         """Columns of the file, and those of subgroups, which have no other role."""
         by = list(dict.fromkeys(c for pattern in patterns for c in table.find(pattern, "--by")))
-        columns = self.columns(table, aside=by)
+        columns = self.columns(table, aside=by, several=several)
         if clash := [c for c in by if c in columns.names]:
             raise ValueError(f"--by {clash[0]}: this column is already used for labels, weights or --groups")
+        table.read_as(labels=by)
         return columns, by
 
-    def columns(self, table: FileTable, aside: Collection[str] = ()) -> FileColumns:
-        """Columns of the file; patterns leave out those ``aside``. ValueError for missing or conflicting columns."""
+    def columns(self, table: FileTable, aside: Collection[str] = (), *, several: bool = False) -> FileColumns:
+        """Columns of the file; patterns leave out those ``aside``. ValueError for missing or conflicting columns.
+
+        ``several``: whether the command takes rows that have several labels.
+        """
         from ..data.columns import named_labels, some
         from ..data.labels import labels_in_order
 
-        label = table.find_one(self.label, "--label")
+        truths = self.label_columns(table)
+        if truths and not several:
+            raise ValueError(
+                f"--label {self.label}: only calibrant report takes several labels; name one label's column, and its "
+                "probabilities with --prob"
+            )
+        label = "" if truths else table.find_one(self.label, "--label")
         weight = None if self.weight is None else table.find_one(self.weight, "--weight")
+        groups = table.groups if self.groups is None else table.find_one(self.groups, "--groups")
+        probs = self.probability_columns(
+            table, {label, *truths, *aside, *(c for c in (weight, groups) if c is not None)}
+        )
+        if groups is not None and groups in (label, weight, *truths, *probs):
+            raise ValueError(f"--groups {groups}: this column is already used for labels, weights or probabilities")
+        table.read_as([groups] if truths else [label, groups], [*truths, *probs, weight])
         if weight is not None:
             table.check_numeric(weight, " to be weights")
-        groups = None if self.groups is None else table.find_one(self.groups, "--groups")
-        probs = self.probability_columns(table, {label, *aside, *(c for c in (weight, groups) if c is not None)})
-        if groups is not None and groups in (label, weight, *probs):
-            raise ValueError(f"--groups {groups}: this column is already used for labels, weights or probabilities")
-        seen = table.distinct(label)
+        if truths:
+            return self._several(table, truths, probs, weight, groups)
+        seen = table.distinct(label, shares=len(probs) <= 2)
         if not seen:
             raise ValueError(f"{table.name} has no rows")
         if len(seen) > 10_000:
@@ -115,6 +155,19 @@ class Source:
             )
         return FileColumns(table, label, probs, weight, groups, seen, given, positive)
 
+    def _several(
+        self, table: FileTable, truths: list[str], probs: list[str], weight: str | None, groups: str | None
+    ) -> FileColumns:
+        """Columns of several labels, which are named after them."""
+        if len(truths) != len(probs):
+            raise ValueError(
+                f"--label names {len(truths)} columns and --prob {len(probs)}: several labels need one of each"
+            )
+        if self.pos_label is not None:
+            raise ValueError(f"--pos-label is for one label per row; --label names {len(truths)} columns")
+        labels: list[Any] = truths if self.labels is None else self.labels.split(",")
+        return FileColumns(table, "", probs, weight, groups, labels, labels, None, truths)
+
 
 @dataclass(frozen=True)
 class FileColumns:
@@ -122,7 +175,7 @@ class FileColumns:
 
     Attributes
     ----------
-    table : Table
+    table : FileTable
     label, weight, groups : str
     probs : list of str
     seen : list
@@ -131,6 +184,8 @@ class FileColumns:
         Labels of the columns of probabilities, in order, or both labels of a single column, where they are known.
     positive : label or None
         Label whose probability a single column contains, if given.
+    truths : list of str
+        Columns of several labels; then ``label`` is empty.
     """
 
     table: FileTable
@@ -141,11 +196,12 @@ class FileColumns:
     seen: list[Any]
     labels: list[Any] | None
     positive: Any
+    truths: Sequence[str] = ()
 
     @property
     def names(self) -> list[str]:
         """All that are read."""
-        return [self.label, *self.probs, *(c for c in (self.weight, self.groups) if c is not None)]
+        return [*(self.truths or [self.label]), *self.probs, *(c for c in (self.weight, self.groups) if c is not None)]
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -153,7 +209,9 @@ class FileColumns:
         return {"labels": self.labels, "pos_label": self.positive}
 
     def notion(self, text: str) -> str | Notion:
-        """A notion that was typed."""
+        """A notion that was typed; for several labels, theirs unless another one was."""
+        if self.truths and text == "auto":
+            return "multilabel"
         return typed_notion(text, self.seen if self.labels is None else self.labels)
 
     def pieces(self, size: int | None = None) -> Iterator[FileRows]:
@@ -170,6 +228,7 @@ class FileColumns:
 
         rows = next(self.pieces()) if rows is None else rows
         options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
+        options["multilabel"] = True if self.truths else None
         return as_predictions(rows.y_true, rows.y_prob, groups=rows.groups, **options)
 
     def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> FileRows:
@@ -178,7 +237,8 @@ class FileColumns:
 
         weight = None if self.weight is None else frame[self.weight].to_numpy()
         groups = None if self.groups is None else frame[self.groups]
-        return FileRows(frame[self.label], score_columns(frame, self.probs), weight, numbers, groups)
+        truth = frame.select(self.truths) if self.truths else frame[self.label]
+        return FileRows(truth, score_columns(frame, self.probs), weight, numbers, groups)
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
 
-#: Characters of a value that an error shows; of a longer one it shows the type.
+#: Characters of a value that an error shows.
 _LONGEST = 200
+
+
+def received(value: Any) -> str:
+    """A value as a message shows it: of a long one the beginning, and of a frame, an array or a list its type."""
+    if type(value).__module__.startswith("polars"):  # of some nested values it has no text
+        return type(value).__name__
+    text = repr(value)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]}… ({len(text):,} characters)" if isinstance(value, str) else type(value).__name__
 
 
 def is_real(value: Any) -> bool:
     """Whether a value is a number, and no bool."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a value is the text "auto"; frames and arrays compare to something else than True or False."""
+    return isinstance(value, str) and value == "auto"
 
 
 def is_whole(value: Any) -> bool:
@@ -27,7 +44,7 @@ def check_int(name: str, value: Any, least: int, most: int | None = None, *, ins
     """Judge an argument that must be a whole number, ``least`` or more; ``instead`` says what else is allowed."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         limit = "" if most is None else f" and <= {most}"
-        raise ValueError(f"{name} must be {instead}an int >= {least}{limit}; got {value!r}")
+        raise ValueError(f"{name} must be {instead}an int >= {least}{limit}; got {received(value)}")
     return int(value)
 
 
@@ -53,9 +70,10 @@ def check_number(
             for word, limit in ((">=", least), ("above", above), ("<=", most), ("below", below))
             if np.isfinite(limit)
         ]
-        finite = "" if limits and not (is_real(value) and np.isinf(value)) else "finite "
+        infinite = is_real(value) and abs(value) == np.inf
+        finite = "" if limits and not infinite else "finite "
         wanted = " ".join([f"a {finite}number", " and ".join(limits)]).rstrip()
-        raise ValueError(f"{name} must be {instead}{wanted}; got {value!r}")
+        raise ValueError(f"{name} must be {instead}{wanted}; got {received(value)}")
     return float(value)
 
 
@@ -70,47 +88,51 @@ def check_choice(name: str, value: Any, allowed: Iterable[T], *, instead: str = 
     for choice in choices:
         if isinstance(value, type(choice)) and value == choice:
             return choice
-    raise ValueError(f"{name} must be {instead}one of {', '.join(map(repr, choices))}; got {value!r}")
+    raise ValueError(f"{name} must be {instead}one of {', '.join(map(repr, choices))}; got {received(value)}")
 
 
 def check_type(name: str, value: Any, kind: type | tuple[type, ...], wanted: str = "") -> Any:
     """Judge an argument that must be of a type; ``wanted`` says so in words."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        received = repr(value)
-        if len(received) > _LONGEST:  # of a frame or an array: its type says more
-            received = type(value).__name__
-        raise TypeError(f"{name} must be {wanted or ' or '.join(k.__name__ for k in kinds)}; got {received}")
+        raise TypeError(f"{name} must be {wanted or ' or '.join(k.__name__ for k in kinds)}; got {received(value)}")
     return value
 
 
 def check_list(name: str, values: Any, wanted: str) -> list[Any]:
     """Judge an argument that must be a sequence, which a text is not; ``wanted`` says of what."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be {wanted}; got {values!r}")
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be {wanted}; got {received(values)}")
     return list(values)
 
 
 def check_names(name: str, values: Any, kind: type | tuple[type, ...] = object, wanted: str = "") -> dict[str, Any]:
     """Judge an argument that must map names to values of a type, one at least; ``wanted`` is the plural of it."""
     if not isinstance(values, Mapping) or not values:
-        raise TypeError(f"{name} must be a mapping of names to {wanted or 'values'}, not empty; got {values!r}")
+        raise TypeError(f"{name} must be a mapping of names to {wanted or 'values'}, not empty; got {received(values)}")
     for key, value in values.items():
         if not isinstance(key, str) or not key:
-            raise TypeError(f"names of {name} must be strings, not empty; got {key!r}")
+            raise TypeError(f"names of {name} must be strings, not empty; got {received(key)}")
         if not isinstance(value, kind):
-            raise TypeError(f"{name} must be {wanted or 'values'}; {key!r} is {value!r}")
+            raise TypeError(f"{name} must be {wanted or 'values'}; {key!r} is {received(value)}")
     return dict(values)
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:
     """Judge the ``random_state`` argument: the generator that it names."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"random_state must be None, an int >= 0 or a numpy Generator; got {random_state!r}"
-        ) from None
+    legacy, whole = isinstance(random_state, np.random.RandomState), is_whole(random_state)
+    known = random_state is None or legacy or isinstance(random_state, np.random.Generator)
+    if not (known or (whole and random_state >= 0)):
+        wanted = "random_state must be None, an int >= 0, or a Generator or RandomState of NumPy"
+        raise (ValueError if whole else TypeError)(f"{wanted}; got {received(random_state)}")
+    return np.random.default_rng(random_state._bit_generator if legacy else random_state)
+
+
+def fold_seed(random_state: Any) -> Any:
+    """The equivalent of a ``random_state`` for scikit-learn, which knows no Generator, and no seed above 32 bits."""
+    rng = check_random_state(random_state)
+    large = is_whole(random_state) and random_state >= 2**32
+    return int(rng.integers(2**32)) if large or isinstance(random_state, np.random.Generator) else random_state
 
 
 def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
@@ -118,13 +140,13 @@ def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
     names = tuple(allowed)
     given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
     if not given or any(value not in names for value in given):
-        raise ValueError(f"{name} must be some of {', '.join(map(repr, names))}; got {values!r}")
+        raise ValueError(f"{name} must be some of {', '.join(map(repr, names))}; got {received(values)}")
 
 
 def check_bool(name: str, value: Any) -> bool:
     """Judge a flag."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False; got {value!r}")
+        raise TypeError(f"{name} must be True or False; got {received(value)}")
     return bool(value)
 
 
@@ -132,7 +154,7 @@ def check_fraction(name: str, value: Any) -> float:
     """Judge an argument that must lie strictly between 0 and 1: a fraction, not a percentage."""
     if not is_real(value) or not 0 < float(value) < 1:
         hint = f" ({float(value) / 100:g}?)" if is_real(value) and 1 < value < 100 else ""
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}{hint}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {received(value)}{hint}")
     return float(value)
 
 
@@ -149,5 +171,15 @@ def check_resamples(n_resamples: Any, least: int = 2) -> int:
 def check_norm(norm: Any) -> float:
     """Judge the ``norm`` argument: a number p ≥ 1, or inf."""
     if not is_real(norm) or not float(norm) >= 1:
-        raise ValueError(f"norm must be a number >= 1 or inf; got {norm!r}")
+        raise ValueError(f"norm must be a number >= 1 or inf; got {received(norm)}")
     return float(norm)
+
+
+@contextmanager
+def called(**names: str) -> Iterator[None]:
+    """Errors of what is judged inside call ``y_true`` and other arguments by these names, but for what is quoted."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        words = re.sub(r"(?<!['\"])\b\w+\b", lambda word: names.get(word[0], word[0]), str(error))
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(words) from error

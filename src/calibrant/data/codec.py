@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .checks import is_whole
+from .checks import is_whole, received
 from .types import AnyArray
 
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
@@ -45,7 +45,7 @@ def check_stamp(data: Any, name: str, version: int, what: str) -> None:
         raise ValueError(f"this is not a {what}: 'format' must be {name!r}")
     found: Any = data.get("version")
     if not is_whole(found) or found < 1:
-        raise ValueError(f"the {what}'s version must be a whole number above 0; got {found!r}")
+        raise ValueError(f"the {what}'s version must be a whole number above 0; got {received(found)}")
     if found > version:
         raise ValueError(
             f"the {what} is in version {found} of the format, by calibrant {data.get('calibrant')!r}, and this is "

@@ -32,6 +32,13 @@ def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) ->
             taken[name] = argument
 
 
+def check_distinct(name: str, columns: Sequence[str]) -> None:
+    """ValueError where two columns have one name."""
+    if len(set(columns)) < len(columns):
+        twice = next(c for i, c in enumerate(columns) if c in columns[:i])
+        raise ValueError(f"{name} has two columns called {twice!r}: rename one of them")
+
+
 def from_columns(
     given: Mapping[str, Any], truth: str = "y_true", scores: str = "y_prob", place: str = "y_true"
 ) -> dict[str, Any]:
@@ -116,7 +123,7 @@ def named_labels(
     columns = f"columns of y_prob are {some(names)}"
     if missing:
         where = "it is" if row_of is None else f"row {row_of(missing[0])} is"
-        what = f"y_true has a label that matches no column: {where} {missing[0]!r}, {columns}"
+        what = f"y_true has a label that matches no column: {where} {some(missing[:1])}, {columns}"
     else:
         what = f"y_prob has a column whose name is not a label of y_true: {columns}"
     raise ValueError(
@@ -172,8 +179,8 @@ def text_of(label: Label) -> str:
 
 
 def some(values: Sequence[Any], most: int = 6) -> str:
-    """The first few values, for a message."""
-    shown = ", ".join(repr(v) for v in list(values)[:most])
+    """The first few values, for a message, each as far as it is short."""
+    shown = ", ".join(repr(v) if len(repr(v)) <= 40 else f"{repr(v)[:39]}…" for v in list(values)[:most])
     return shown + (", …" if len(values) > most else "")
 
 

@@ -29,11 +29,11 @@ _FRAME_MODULES = (
 def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     """Convert ``value`` to a NumPy array; also give the column names where it is a data frame.
 
-    NumPy arrays pass through as they are (no copy). Columns numbered 0, 1, … have no names. Lazy frames are refused:
-    they have no rows yet.
+    NumPy arrays pass through as they are (no copy). A single column of lists of one length K is read as K columns.
+    Columns numbered 0, 1, … have no names. Lazy frames are refused: they have no rows yet.
     """
     if isinstance(value, np.ndarray):
-        return (np.asarray(value) if not np.ma.isMaskedArray(value) else _unmask(value, name)), None
+        return _spread(np.asarray(value) if not np.ma.isMaskedArray(value) else _unmask(value, name), name), None
     if value is None or isinstance(value, (str, bytes, dict, set, frozenset)):
         raise TypeError(
             f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}"
@@ -50,6 +50,27 @@ def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, name), None
     raise TypeError(f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}")
+
+
+def check_same_order(**columns: Any) -> None:
+    """Raise ValueError where pandas columns have the same index in different orders: rows are matched by position."""
+    indexed = [(name, v.index) for name, v in columns.items() if hasattr(getattr(v, "index", None), "equals")]
+    for name, index in indexed[1:]:
+        first, other = indexed[0]
+        if len(index) != len(other) or index.equals(other):
+            continue
+        if _same_labels(index, other):
+            raise ValueError(
+                f"{first} and {name} have the same index in different orders, and rows are matched by position: pass "
+                f"{name}.loc[{first}.index] if they belong together by index, or both with .to_numpy() if by position"
+            )
+
+
+def _same_labels(one: Any, two: Any) -> bool:
+    try:
+        return bool(one.is_unique and set(one) == set(two))
+    except TypeError:  # labels that cannot be hashed
+        return False
 
 
 def models_of_frame(value: Any) -> Any:
@@ -90,7 +111,7 @@ def _from_tensor(value: Any, name: str) -> AnyArray:
 def _from_sequence(value: Any, name: str) -> AnyArray:
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # of the object's own conversion, whatever it raises
         if not isinstance(value, Sequence):  # such as an array that lives on a GPU
             return _from_dlpack(value, name, error)
         raise ValueError(f"{name} must be a regular array; the rows differ in length or kind ({error})") from error
@@ -107,7 +128,7 @@ def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyAr
     for options in ({}, {"device": "cpu"}):
         try:
             return np.from_dlpack(value, **options)  # type: ignore[arg-type]  # (NumPy types each keyword apart)
-        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        except Exception as error:
             cause = cause or error
     raise TypeError(f"{name} must be readable by NumPy; {_kind(value)} is not: {cause}") from cause
 
@@ -141,15 +162,53 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
     if not columns:
         raise ValueError(f"{name} must have at least one column; the frame has none")
     values = [_column(v, f"{name}[{c!r}]") for c, v in zip(native.columns, native.iter_columns(), strict=True)]
+    if len(values) == 1 and values[0].ndim > 1:
+        return values[0], None
+    if lists := [c for c, v in zip(columns, values, strict=True) if v.ndim > 1]:
+        raise TypeError(f"{name}[{lists[0]!r}] must hold one value per row; it holds lists: pass this column alone")
     # The numbers 0, 1, … are what a frame calls columns that nobody named.
     unnamed = columns == list(range(len(columns))) and not any(isinstance(c, bool) for c in columns)
     return np.column_stack(values), None if unnamed else tuple(str(c) for c in columns)
 
 
 def _column(series: Any, name: str) -> AnyArray:
+    import narwhals as nw
+
     if series.null_count():
         row = int(np.argmax(series.is_null().to_numpy()))
         raise ValueError(f"{name} must have no missing values; row {row} is null")
-    if series.dtype.is_nested():
-        raise TypeError(f"{name} must hold one value per row; it holds {series.dtype}: pass a frame or a 2-D array")
-    return np.asarray(series.to_numpy())
+    kind = series.dtype
+    if isinstance(kind, (nw.List, nw.Array)):
+        inner: Any = kind
+        while isinstance(inner, (nw.List, nw.Array)):
+            inner = inner.inner
+        return _rows(series.to_list(), name, np.float32 if inner == nw.Float32 else None)
+    if kind.is_nested():
+        raise TypeError(f"{name} must hold one value per row; it holds {kind}: pass a frame or a 2-D array")
+    return _spread(values_of(series), name)
+
+
+def values_of(series: Any) -> AnyArray:
+    """Values of a column: NumPy lacks integers of 128 bits."""
+    return np.asarray(series.to_list() if "128" in str(series.dtype) else series.to_numpy())
+
+
+def _spread(array: AnyArray, name: str) -> AnyArray:
+    """Objects that are lists of one length as columns, any other array as it is."""
+    if array.dtype.kind != "O" or array.ndim != 1 or not array.size:
+        return array
+    return _rows(array.tolist(), name) if isinstance(array[0], (list, tuple, np.ndarray)) else array
+
+
+def _rows(lists: list[Any], name: str, dtype: Any = None) -> AnyArray:
+    """Lists of one length, (n, K)."""
+    sizes = [len(one) if hasattr(one, "__len__") else -1 for one in lists]
+    if other := next((row for row, size in enumerate(sizes) if size != sizes[0]), 0):
+        length = "no list" if sizes[other] < 0 else f"of length {sizes[other]}"
+        raise ValueError(
+            f"{name} must hold lists of one length; row 0 is of length {sizes[0]}, row {other} is {length}"
+        )
+    array = _from_sequence(lists, name)
+    if array.dtype.kind == "O" and (missing := np.argwhere(np.equal(array, None))).size:  # type: ignore[call-overload]  # of an object array, and None
+        raise ValueError(f"{name} must have no missing values; row {missing[0][0]} has a null in its list")
+    return array if dtype is None else array.astype(dtype)

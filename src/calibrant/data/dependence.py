@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..exceptions import DependenceWarning
+from .checks import received
 from .convert import to_array
+from .labels import is_missing
+from .predictions import Predictions
 from .types import AnyArray, FloatArray, IntArray
 from .weights import of_variances
 
@@ -29,6 +32,8 @@ _LEVEL = 0.95
 _NEAR, _LOOKED_AT = 50, 1 << 16
 #: Standard errors, and correlation, from which neighbouring rows are said to be alike.
 _ALIKE, _MUCH = 3.5, 0.05
+#: Numbers of three rows that are enough to look at, and how much more than independent draws they must vary.
+_ENOUGH, _VARIES = 5, 1.2
 
 
 def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
@@ -46,14 +51,16 @@ def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
         raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
     if array.dtype.kind == "O":
         for row, value in enumerate(array):
-            if value is None or value != value:
-                raise ValueError(f"{name} must not be missing; row {row} is {value!r}")
+            if is_missing(value):
+                raise ValueError(f"{name} must not be missing; row {row} is {received(value)}")
         # Codes in order of appearance: values of several kinds have no order of their own.
         known: dict[Any, int] = {}
         try:
             array = np.array([known.setdefault(v, len(known)) for v in array])
         except TypeError:
-            raise TypeError(f"{name} must be hashable values, such as names or numbers; got {array[0]!r}") from None
+            raise TypeError(
+                f"{name} must be hashable values, such as names or numbers; got {received(array[0])}"
+            ) from None
     return array
 
 
@@ -61,6 +68,22 @@ def group_codes(groups: AnyArray) -> IntArray:
     """Codes 0 … G - 1 in order of appearance, so that nothing depends on what groups are called."""
     _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[of_row.reshape(-1)])
+
+
+def groups_of_rows(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
+    """Codes of groups, of which there are several."""
+    read = read_groups(groups, n)
+    if read is None:
+        return None
+    codes = group_codes(read)
+    used = codes if weights is None else codes[weights > 0]
+    if used.size and (used == used[0]).all():
+        raise ValueError(
+            "groups must name at least 2 groups with weight; all rows belong to one, and one group does not show how "
+            "results vary between groups"
+        )
+    # Rows that are groups by themselves are independent; repeats of one row would belong together.
+    return None if weights is None and int(codes.max(initial=0)) + 1 == n else codes
 
 
 def group_keys(groups: Any) -> AnyArray:
@@ -230,6 +253,46 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
     if not spread > 0 or not variance > 0:
         return 0.0, 0.0
     return float(products.mean()) / variance, float(products.sum()) / spread
+
+
+def warn_of_draws(p: Predictions) -> None:
+    """Warn where counts k of n vary more among rows of neighbouring scores than those of independent draws do.
+
+    Rows are taken by threes along the score, the middle one less what the line through the others says. Given how many
+    of all three had the outcome, counts of equal chances are hypergeometric (Fisher 1935), and the mean of the squared
+    difference over its variance is exactly 1; maps that are nearly straight over three rows do not count. O(n log n).
+    """
+    if p.given is None or p.groups is not None or not p.integral_weights or p.weights is None:
+        return
+    one = 1 if p.positive is None else p.positive
+    k, n = (np.bincount(p.given, values) for values in (p.weights * p.outcome(one), p.weights))
+    score = np.zeros(n.size)
+    score[p.given] = p.score(one)
+    order = np.flatnonzero(n > 0)[np.argsort(score[n > 0], kind="stable")]
+    threes = order[: order.size // 3 * 3].reshape(-1, 3).T
+    k, n, s = k[threes], n[threes], score[threes]
+    apart = s[2] - s[0]
+    first = np.divide(s[2] - s[1], apart, out=np.full(apart.size, 0.5), where=apart > 0)
+    contrast = np.stack([-first, np.ones(apart.size), first - 1])
+    happened, rows = k.sum(axis=0), n.sum(axis=0)
+    unit, few = (contrast**2 / n).sum(axis=0), np.minimum(happened, rows - happened)
+    told = few > 0
+    if told.sum() < _ENOUGH:
+        return
+    variance = happened / rows * (1 - happened / rows) * rows / np.maximum(rows - 1, 1) * unit
+    ratio = (contrast * k / n).sum(axis=0)[told] ** 2 / variance[told]
+    # The ratio has a variance of about 2, and of a single outcome exactly this.
+    spread = 2 + ((rows * (contrast**4 / n**3).sum(axis=0) / unit**2 - 3) / np.maximum(few, 1))[told]
+    mean, se = float(ratio.mean()), float(np.sqrt(spread.sum())) / ratio.size
+    if mean < _VARIES or mean - 1 < _ALIKE * se:
+        return
+    warnings.warn(
+        f"shares k / n are treated as n independent draws each, but those of neighbouring scores vary {mean:.1f} times "
+        "as much: if the draws of a row depend on each other, pass groups=range(len(y_true)); else intervals are too "
+        "short and p-values too small",
+        DependenceWarning,
+        stacklevel=4,
+    )
 
 
 def few_units(units: FloatArray) -> FloatArray:

@@ -17,17 +17,21 @@ class SharedParameters:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
-        Observed labels. :class:`calibrant.Predictions`, made by :func:`calibrant.as_predictions`, replace ``y_true``,
-        ``y_prob`` and all arguments that describe them.
-    rows : array-like of shape (n,) or one-hot (n, K), Predictions or Accumulator
-        Observed labels. :class:`calibrant.Predictions`, or the sums of a :class:`calibrant.Accumulator`, replace
+    y_true : array-like of shape (n,), one-hot (n, K) or of several labels (n, L), or Predictions
+        Observed labels, or of two classes shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
+        :class:`calibrant.Predictions`, made by that function, replace ``y_true``, ``y_prob`` and all arguments that
+        describe them.
+    rows : array-like of shape (n,), one-hot (n, K) or of several labels (n, L), Predictions or Accumulator
+        Observed labels, or of two classes shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
+        :class:`calibrant.Predictions`, or the sums of a :class:`calibrant.Accumulator`, replace
         ``y_true``, ``y_prob`` and all arguments that describe them.
     y_prob : array-like of shape (n,) or (n, K)
         Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
-    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical", \
+    notion : {"auto", "class-specific", "classwise", "multilabel", "ordinal", "confidence", "top-label", "canonical", \
 "drawn-class"} or Notion, default "auto"
-        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
+        The notion of calibration; ``"ordinal"`` of ordered classes, each cumulative probability. ``"auto"``: the
+        positive class for a 1-D ``y_prob``, ``"multilabel"`` where rows of ``y_true`` have several labels or none, else
+        the confidence.
     estimator : "auto", str or Estimator, default "auto"
         The estimator of the calibration error. ``"auto"``: ``EmpiricalBayes()``; for the canonical notion
         :class:`calibrant.estimators.DirichletKernel` over residuals, debiased; for the drawn class

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import received
 from .types import FloatArray
 
 #: A size in a shape: "K", "B+1", "2m+1", or a number.
@@ -47,7 +48,7 @@ class Number(Field):
         if self.nan and value != value:
             return
         if not self.low <= value <= self.high and not (self.infinite and value == np.inf):
-            raise ValueError(f"{name} must be {_range(self.low, self.high)}; got {value!r}")
+            raise ValueError(f"{name} must be {_range(self.low, self.high)}; got {received(value)}")
 
 
 @dataclass(frozen=True)

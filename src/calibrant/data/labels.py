@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import LabelWarning
+from .checks import received
 from .columns import named_labels, named_order, only_count, some
 from .types import AnyArray, IntArray, Label
 
@@ -27,7 +28,7 @@ def encode_binary(
     truth: AnyArray, labels: Sequence[Any] | None, pos_label: Any
 ) -> tuple[IntArray, tuple[Label, ...], int]:
     """Codes, classes and the positive class's index for a 1-D ``y_prob``."""
-    truth, pos_label = check_labels(truth), _check_pos_label(pos_label)
+    truth, pos_label = check_labels(truth), check_pos_label(pos_label)
     if labels is None and pos_label in (None, 1) and _is_zero_one(truth):
         return _codes_of_zero_one(truth), (0, 1) if truth.dtype.kind != "b" else (False, True), 1
     if labels is not None:
@@ -43,7 +44,7 @@ def encode_binary(
     if pos_label is None:
         if set(classes) not in ({0, 1}, {-1, 1}):
             raise ValueError(
-                f"pos_label must be given when the labels are {list(classes)!r}: pos_label={classes[-1]!r}?"
+                f"pos_label must be given when the labels are [{some(classes)}]: pos_label={received(classes[-1])}?"
             )
         pos_label = 1
     return _codes(truth, classes), classes, check_label("pos_label", pos_label, classes)
@@ -65,7 +66,8 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
     if only == -1:
         return (-1, 1)
     raise ValueError(
-        f"two classes are needed, but y_true has only one label ({only!r}): pass labels=[...] with both, and pos_label="
+        f"two classes are needed, but y_true has only one label ({received(only)}): pass labels=[...] with both, and "
+        "pos_label="
     )
 
 
@@ -118,31 +120,41 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     )
 
 
-def decode_one_hot(
-    truth: AnyArray,
-    labels: Sequence[Any] | None,
-    own_names: tuple[str, ...] | None,
-    names: tuple[str, ...] | None,
-    k: int,
-) -> tuple[AnyArray, Sequence[Any]]:
-    """Labels of rows (n, K) with one 1 each, and the label of each column: as given, else of its name or number."""
+def check_zero_one(truth: AnyArray) -> AnyArray:
+    """Judge labels (n, K): each 0 or 1."""
     numbers = truth.dtype.kind in "iubf"
     zero_one = ((truth == 0) | (truth == 1)) if numbers else np.zeros(truth.shape, dtype=bool)
     if not zero_one.all():
         pairs = numbers and truth.shape[1] == 2 and zero_one.all(axis=0).any()
         raise ValueError(f"y_true must be 1-D; got shape {truth.shape}{_OF_TIMES if pairs else ''}")
-    ones = truth.sum(axis=1, dtype=np.int64)
-    if (ones != 1).any():
-        row = int(np.argmax(ones != 1))
-        raise ValueError(
-            f"y_true has rows of several labels, or of none (row {row} has {ones[row]} ones), so each label is a "
-            "two-class problem: pass y_true[:, k] and y_prob[:, k], one label k at a time"
-        )
+    return truth
+
+
+def labels_of_columns(
+    truth: AnyArray,
+    labels: Sequence[Any] | None,
+    own_names: tuple[str, ...] | None,
+    names: tuple[str, ...] | None,
+    k: int,
+) -> Sequence[Any]:
+    """The label of each column of ``truth`` (n, K): as given, else of its name or number."""
     if truth.shape[1] != k:
-        raise ValueError(f"y_true has one-hot rows of {truth.shape[1]} columns, and y_prob has columns for {k} labels")
+        raise ValueError(f"y_true has rows of {truth.shape[1]} columns, and y_prob has columns for {k} labels")
     if labels is None:
         labels = next((n for n in (own_names, names) if n and len(n) == k and not only_count(n)), None) or range(k)
-    return np.asarray(check_label_list(labels, k))[truth.argmax(axis=1)], labels
+    return check_label_list(labels, k)
+
+
+def decode_one_hot(truth: AnyArray, ones: AnyArray, labels: Sequence[Any]) -> AnyArray:
+    """Labels of rows (n, K) with one 1 each; ``ones`` says which rows have."""
+    if not ones.all():
+        row = int(np.argmax(~ones))
+        raise ValueError(
+            f"y_true has rows of several labels, or of none (row {row} has {int(truth[row].sum())} ones), so each "
+            "label is a two-class problem: use notion='multilabel', where it is taken, or pass y_true[:, k] and "
+            "y_prob[:, k], one label k at a time"
+        )
+    return np.asarray(np.asarray(labels)[truth.argmax(axis=1)])
 
 
 def check_labels(truth: AnyArray) -> AnyArray:
@@ -158,7 +170,7 @@ def check_labels(truth: AnyArray) -> AnyArray:
             halves = bool(np.isin(truth, (0, 0.5, 1)).all()) and bool((truth != 0.5).any())
             hint = ": a tie? A row may be given twice, once with each label, with half its weight" if halves else ""
             if np.isfinite(truth[row]) and not halves:
-                hint = " (are y_true and y_prob swapped?)"
+                hint = " (continuous numbers: are y_true and y_prob swapped?)"
             raise ValueError(f"y_true must hold class labels; row {row} is {truth[row]!s}{hint}")
         large = np.abs(truth) > _EXACT
         if large.any():
@@ -171,6 +183,8 @@ def check_labels(truth: AnyArray) -> AnyArray:
     if kind in "OT":
         return _check_objects(truth)
     hint = _OF_TIMES if truth.dtype.names is not None and len(truth.dtype.names) == 2 else ""
+    if kind == "c":
+        raise ValueError(f"y_true must hold class labels; got dtype {truth.dtype}. Complex data not supported")
     raise TypeError(f"y_true must hold class labels (int, bool or str); got dtype {truth.dtype}{hint}")
 
 
@@ -179,20 +193,22 @@ def _check_objects(truth: AnyArray) -> AnyArray:
     text = next((t for t in (str, bytes) if isinstance(first, t)), None)
     kinds: tuple[type, ...] = (bool, int, float, np.number, np.bool_) if text is None else (text,)
     for row, item in enumerate(truth.tolist()):
-        if _missing(item):
-            raise ValueError(f"y_true must have no missing labels; row {row} is {item!r}")
+        if is_missing(item):
+            raise ValueError(f"y_true must have no missing labels; row {row} is {received(item)}")
         if not isinstance(item, kinds):
             raise TypeError(
-                f"y_true must hold labels of one kind (int, bool or str); row {row} is {item!r} ({type(item).__name__})"
+                f"y_true must hold labels of one kind (int, bool or str); row {row} is {received(item)} "
+                f"({type(item).__name__})"
             )
     array = np.asarray(truth.tolist())
     return array if array.dtype.kind in "OT" else check_labels(array)
 
 
-def _missing(item: Any) -> bool:
+def is_missing(item: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA."""
     try:
         return item is None or bool(item != item)
-    except (TypeError, ValueError):  # pandas.NA compares to itself as NA, which is neither true nor false
+    except (TypeError, ValueError, RuntimeError):  # pandas.NA is neither true nor false; a tensor may have no data
         return True
 
 
@@ -208,26 +224,26 @@ def _plain(label: Any) -> Any:
     return int(label) if isinstance(label, float) and label.is_integer() and abs(label) <= _EXACT else label
 
 
-def _check_pos_label(pos_label: Any) -> Any:
+def check_pos_label(pos_label: Any) -> Any:
     """A label, or None."""
     plain = _plain(pos_label)
     if plain is None or _kind(plain) is not None:
         return plain
     kind = ValueError if isinstance(plain, float) else TypeError
-    raise kind(f"pos_label must be a label (int, bool or str); got {pos_label!r}")
+    raise kind(f"pos_label must be a label (int, bool or str); got {received(pos_label)}")
 
 
 def check_label(name: str, label: Any, labels: Sequence[Any]) -> int:
     """Judge an argument that must be one of the labels, equal ones of another type included: its position."""
     if label not in labels:
-        raise ValueError(f"{name} must be one of the labels {list(labels)!r}; got {label!r}")
+        raise ValueError(f"{name} must be one of the labels [{some(labels)}]; got {received(label)}")
     return labels.index(label)
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
     """Judge the ``labels`` argument: one distinct label per column."""
     if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
-        raise TypeError(f"labels must be a sequence of {k} labels; got {labels!r}")
+        raise TypeError(f"labels must be a sequence of {k} labels; got {received(labels)}")
     if isinstance(labels, (AbstractSet, Mapping)):
         raise TypeError(f"labels must be a sequence of {k} labels in column order; got a {type(labels).__name__}")
     classes = tuple(_plain(v) for v in labels)
@@ -237,9 +253,9 @@ def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
         )
     kinds = {_kind(c) for c in classes}
     if len(kinds) != 1 or None in kinds:
-        raise TypeError(f"labels must be of one kind (int, bool or str); got {list(classes)!r}")
+        raise TypeError(f"labels must be of one kind (int, bool or str); got [{some(classes)}]")
     if len(set(classes)) != k:
-        raise ValueError(f"labels must be distinct; got {list(classes)!r}")
+        raise ValueError(f"labels must be distinct; got [{some(classes)}]")
     return classes
 
 
@@ -251,23 +267,27 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
     """Index of each label in ``classes``; an error names the first label that is not there."""
     if classes == (0, 1) and truth.size and _is_zero_one(truth):
         return _codes_of_zero_one(truth)
+    for label in classes:
+        if isinstance(label, str) and any("\ud800" <= c <= "\udfff" for c in label):
+            raise ValueError(f"y_true must hold text that UTF-8 encodes; label {received(label)} has a lone surrogate")
     try:
         table = np.asarray(classes)
         order = np.argsort(table, kind="stable")
         position = np.minimum(np.searchsorted(table[order], truth), len(classes) - 1)
         codes: IntArray = order[position]
         unknown = table[codes] != truth
-    except TypeError as error:
-        raise TypeError(f"labels {list(classes)!r} and y_true ({truth.dtype}) are of different kinds") from error
+    except (TypeError, UnicodeError) as error:
+        raise TypeError(f"labels [{some(classes)}] and y_true ({truth.dtype}) are of different kinds") from error
     if (table.dtype.kind in "US") != (truth.dtype.kind in "US"):
         raise ValueError(
-            f"y_true has a label that matches no column: row 0 is {truth[0].item()!r}, labels are {some(classes)}, "
-            "of another kind"
+            f"y_true has a label that matches no column: row 0 is {received(_plain(truth[0]))}, labels are "
+            f"{some(classes)}, of another kind"
         )
     if np.any(unknown):
         row = int(np.argmax(unknown))
         raise ValueError(
-            f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, labels are {some(classes)}"
+            f"y_true has a label that matches no column: row {row} is {received(_plain(truth[row]))}, labels are "
+            f"{some(classes)}"
         )
     return codes
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import cache
-from html import escape
+from html import escape as html_escape
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from . import __version__
-from .printing import fitted, half_width, known, pvalue_text, signed, text_table
+from .printing import fitted, half_width, known, printable_spaced, pvalue_text, signed, text_table
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
 _SEEN, _MOST = 12, 500
@@ -23,6 +23,11 @@ _DRAWN = "drawn"
 #: Columns of p-values, which have three decimals.
 _PVALUES = ("pvalue", "adjusted")
 _FOR_PAGE: ContextVar[bool] = ContextVar("_FOR_PAGE", default=False)
+
+
+def escape(text: str) -> str:
+    """A text as HTML; what does not print, as marks that turn the order of characters round, is spelled out."""
+    return html_escape(printable_spaced(text))
 
 
 def fragment(*parts: str, name: str = "") -> str:

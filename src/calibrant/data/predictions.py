@@ -44,8 +44,9 @@ class Predictions(Printable):
     probs : ndarray of shape (n,) or (n, K)
         1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column per class.
         float32 or float64.
-    codes : ndarray of shape (n,)
-        Index of the observed class in ``classes``; any integer or bool dtype.
+    truth : ndarray of shape (n,) or (n, L)
+        Index of the observed class in ``classes``, any integer or bool dtype: :attr:`codes`. With several
+        labels per row, whether it has each of the L labels, bool.
     weights : ndarray of shape (n,) or None
         Sample weights, float64; None means one each.
     classes : tuple
@@ -62,6 +63,9 @@ class Predictions(Printable):
         Codes 0 … G - 1 of rows that belong together (prompts, patients, events); None: all rows are independent.
     library : str or None
         "pandas", "polars" or "pyarrow" where scores or labels came in one: what ``to_frame()`` of results gives.
+    given : ndarray of shape (n,) or None
+        Where ``y_true`` held shares: the given row that each row is a part of, ascending. A share y of weight w is two
+        rows, the outcome with weight w·y and no outcome with weight w·(1 - y). None: rows are as they were given.
 
     See Also
     --------
@@ -80,7 +84,7 @@ class Predictions(Printable):
     _unpictured: ClassVar[str] = "No picture: calibrant.report() draws one."
 
     probs: FloatArray
-    codes: IntArray
+    truth: AnyArray
     weights: FloatArray | None
     classes: tuple[Label, ...]
     positive: int | None
@@ -88,11 +92,13 @@ class Predictions(Printable):
     logs: FloatArray | None = None
     groups: IntArray | None = None
     library: str | None = None
+    given: IntArray | None = None
 
     @property
     def summary(self) -> str:
         """Rows and classes."""
-        return f"{self.n_samples:,} predictions of {len(self.classes):,} classes; calibrant.report() evaluates them."
+        what = "labels each" if self.several else "classes"
+        return f"{self.n_samples:,} predictions of {len(self.classes):,} {what}; calibrant.report() evaluates them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()
@@ -105,7 +111,58 @@ class Predictions(Printable):
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return int(self.codes.shape[0])
+        return int(self.truth.shape[0])
+
+    @property
+    def several(self) -> bool:
+        """Whether a row may have any number of the labels, rather than one of the classes."""
+        return self.truth.ndim == 2
+
+    @property
+    def together(self) -> IntArray | None:
+        """Codes of rows that are drawn, or dealt to folds, together: groups, or the parts of a row with a share."""
+        return self.given if self.groups is None else self.groups
+
+    @property
+    def units(self) -> IntArray | None:
+        """Codes of groups, of parts of rows, or of rows with several labels; None where rows are independent."""
+        return np.arange(self.n_samples) if self.groups is None and self.several else self.together
+
+    @property
+    def n_given(self) -> int:
+        """Number of rows as they were given."""
+        return self.n_samples if self.given is None else int(self.given.max(initial=-1)) + 1
+
+    def of_given(self, values: AnyArray) -> AnyArray:
+        """Values of the rows as they were given, for each row that these are made of.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_given, …)
+            A value for each given row.
+        """
+        return values if self.given is None else values[self.given]
+
+    @property
+    def codes(self) -> IntArray:
+        """Index of the observed class of each row, (n,); ValueError where rows have several labels."""
+        if self.several:
+            raise ValueError(
+                "this needs one label per row, and y_true says of each of several labels whether a row has it: pass "
+                "y_true[:, k] and y_prob[:, k], one label k at a time"
+            )
+        return self.truth
+
+    def one_label(self, k: int) -> Predictions:
+        """One of several labels: whether rows have it, and its probability.
+
+        Parameters
+        ----------
+        k : int
+            Index of the label.
+        """
+        scores = np.ascontiguousarray(self.probs[:, k])
+        return replace(self, probs=scores, truth=self.truth[:, k], classes=(False, True), positive=1, logs=None)
 
     @cached_property
     def n_groups(self) -> int:
@@ -146,6 +203,8 @@ class Predictions(Printable):
         k : int
             Index of the class.
         """
+        if self.several:
+            return self.truth[:, k]
         if self.n_classes == 2 and k == 1:
             return self.codes
         hit: AnyArray = self.codes == k
@@ -169,7 +228,7 @@ class Predictions(Printable):
 
         In row tiles, so that the value is picked while its row is still in the cache.
         """
-        n, k = self.probs.shape
+        n, k = len(self.codes), self.n_classes  # where rows have one label
         index = np.empty(n, dtype=np.intp)
         value = np.empty(n, dtype=self.probs.dtype)
         rows = max(1, _TILE // k)
@@ -207,7 +266,9 @@ class Predictions(Printable):
         w = None if self.weights is None else self.weights[rows]
         logs = None if self.logs is None else self.logs[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return replace(self, probs=self.probs[rows], codes=self.codes[rows], weights=w, logs=logs, groups=groups)
+        given = None if self.given is None else np.unique(self.given[rows], return_inverse=True)[1]
+        some = {"probs": self.probs[rows], "truth": self.truth[rows], "weights": w, "logs": logs}
+        return replace(self, **some, groups=groups, given=given)
 
 
 def rows_with_weight(predictions: Predictions) -> Predictions:

@@ -9,10 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+#: Runs of characters that are no space of any width and no line break.
+_NO_SPACE = r"[^ \t\n\xa0\u2000-\u200a\u202f\u3000]+"
 #: Characters that names of a table have before columns are left out for them, and at least.
 _NAME, _LEAST_NAME = 16, 8
 
@@ -75,9 +77,47 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+class Nouns(NamedTuple):
+    """Words for classes or labels, one and many, and for the outcome where none of them is meant."""
+
+    one: str
+    many: str
+    any: str
+
+    def of(self, name: object) -> str:
+        """``class 3``, or the outcome of no single class: ``the predicted class``."""
+        return self.any if name is None else f"{self.one} {printable(str(name))}"
+
+    def named(self, name: object) -> str:
+        """A name as it is, a number as ``class 3``."""
+        return name if isinstance(name, str) else self.of(name)
+
+
+def nouns(*, several: bool) -> Nouns:
+    """Words for the classes of which each row has one, or for labels of which it may have several."""
+    if several:
+        return Nouns("label", "labels", "any label")
+    return Nouns("class", "classes", "the predicted class")
+
+
+def nouns_of(notion: str) -> Nouns:
+    """Words for the problems of a notion, by its name."""
+    return nouns(several=notion.partition(":")[0] == "multilabel")
+
+
+def capital(text: str) -> str:
+    """The text with a capital at its start."""
+    return text[:1].upper() + text[1:]
+
+
 def printable_lines(text: str) -> str:
     """:func:`printable` of every line of a text."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_spaced(text: str) -> str:
+    """:func:`printable` of a text for a page, where spaces of any width and line breaks stay."""
+    return text if text.isascii() and text.isprintable() else re.sub(_NO_SPACE, lambda word: printable(word[0]), text)
 
 
 def shorten(names: Sequence[Any], width: int) -> list[str]:
@@ -87,23 +127,23 @@ def shorten(names: Sequence[Any], width: int) -> list[str]:
     stay distinct; ``report.js`` has the same rule.
     """
     texts = [printable(str(name)) for name in names]
-    out = [_without_middle(text, width) for text in texts]
+    out = [without_middle(text, width) for text in texts]
     longest = max(map(len, texts), default=0)
     while alike := _alike(texts, out):
         for group in alike:
             start = _common([texts[i] for i in group])
             ends = [
-                f"…{_without_middle(texts[i][max(min(start, len(texts[i]) - width + 1), 0) :], width - 1)}"
+                f"…{without_middle(texts[i][max(min(start, len(texts[i]) - width + 1), 0) :], width - 1)}"
                 for i in group
             ]
             told = start > 0 and 1 < width < longest and len({*ends}) == len({texts[i] for i in group})
             for i, end in zip(group, ends, strict=True):
-                out[i] = end if told else _without_middle(texts[i], width + 1)
+                out[i] = end if told else without_middle(texts[i], width + 1)
         width += 1
     return out
 
 
-def _without_middle(text: str, width: int) -> str:
+def without_middle(text: str, width: int) -> str:
     """A text, whose middle is left out where it is too long."""
     if len(text) <= width:
         return text

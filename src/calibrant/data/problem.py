@@ -54,6 +54,8 @@ class Problem(Sequence["Problem"]):
         ``Σ share · e``; ``"max"``: the worst.
     dependent : bool
         Whether many problems share rows (one-vs-rest), rather than splitting them.
+    exclusive : bool
+        Whether one of their outcomes happens in every row, as of classes.
     design : float, tuple of float or None
         How many rows say as much as one independent row (see :func:`calibrant.data.dependence.design_effects`), of
         many problems a tuple; None where all rows are independent.
@@ -77,6 +79,7 @@ class Problem(Sequence["Problem"]):
     alternate: bool = False
     design: Any = None
     effects: FloatArray | None = None
+    exclusive: bool = False
 
     @classmethod
     def samples(
@@ -285,10 +288,13 @@ def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestProblems(Sequence[Problem]):
-    """The K one-vs-rest problems of a probability matrix, cut out some classes at a time."""
+    """The problems of the columns of a probability matrix, cut out some at a time: each class against the rest.
+
+    Of several labels per row ``truth`` says which it has, (n, K), rather than which class it is of, (n,).
+    """
 
     probs: FloatArray
-    codes: IntArray
+    truth: AnyArray
     weights: FloatArray | None
     integral: bool
     eps: float
@@ -297,6 +303,7 @@ class OneVsRestProblems(Sequence[Problem]):
     dependent: bool = True
     design: tuple[float, ...] | None = None
     effects: FloatArray | None = None
+    weighing: tuple[float, ...] | None = None
     domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @overload
@@ -309,14 +316,15 @@ class OneVsRestProblems(Sequence[Problem]):
             return self[a:b][0]
         return Problem.samples(
             _columns(self.probs, a, b),
-            self.codes == np.arange(a, b)[:, None],
+            self.truth == np.arange(a, b)[:, None] if self.exclusive else self.truth.T[a:b],
             self.weights,
             integral=self.integral,
             eps=self.eps,
             label=self.labels[a:b],
-            share=(1 / len(self),) * (b - a),
+            share=self.shares[a:b],
             average=self.average,
             dependent=self.dependent,
+            exclusive=self.exclusive,
             design=_some(self.design, a, b, alone=False),
             effects=_some(self.effects, a, b, alone=False),
         )
@@ -333,14 +341,19 @@ class OneVsRestProblems(Sequence[Problem]):
         return (len(self),)
 
     @property
+    def exclusive(self) -> bool:
+        """Whether one of the outcomes happens in every row."""
+        return self.truth.ndim == 1
+
+    @property
     def shares(self) -> tuple[float, ...]:
         """Share of each problem."""
-        return (1 / len(self),) * len(self)
+        return (1 / len(self),) * len(self) if self.weighing is None else self.weighing
 
     @property
     def n_samples(self) -> int:
         """Number of rows, which the problems share."""
-        return int(self.codes.shape[0])
+        return int(self.truth.shape[0])
 
     @property
     def sizes(self) -> FloatArray:
@@ -362,12 +375,15 @@ class OneVsRestProblems(Sequence[Problem]):
         step, k = max(1, TILE // len(self)), len(self)
         total: tuple[FloatArray, ...] = ()
         for a in range(0, max(self.n_samples, 1), step):
-            probs, codes = self.probs[a : a + step], self.codes[a : a + step]
-            outcomes = np.zeros(probs.shape, dtype=bool)
-            outcomes[np.arange(len(codes)), codes] = True
+            probs, truth = self.probs[a : a + step], self.truth[a : a + step]
+            if self.exclusive:
+                outcomes = np.zeros(probs.shape, dtype=bool)
+                outcomes[np.arange(len(truth)), truth] = True
+            else:
+                outcomes = truth
             weights = None if self.weights is None else np.repeat(self.weights[a : a + step], k)
             flat = Problem(probs.reshape(-1), outcomes.reshape(-1), weights, self.integral, eps=self.eps)
-            found = sums(replace(flat, starts=np.arange(k + 1) * len(codes), alternate=True))
+            found = sums(replace(flat, starts=np.arange(k + 1) * len(truth), alternate=True))
             total = tuple(x + y for x, y in zip(total, found, strict=True)) if total else found
         return total
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
+from .checks import check_random_state
 from .columns import FRAME_OPTIONS, from_columns
 from .docs import document
 from .libraries import library_of, name_of
@@ -80,6 +81,7 @@ def public_function(
         first_two = [*(name for name in names if name not in ("self", "cls")), "", ""][:2]
         frame = first_two[0]
         truth, scores = first_two[::-1] if first_two[1] == "y" else first_two
+        seed_at = names.index("random_state") if "random_state" in names else None
         of_sums = set(names if isinstance(sums, bool) else sums) - {"y_true"}
 
         @functools.wraps(function)
@@ -87,12 +89,16 @@ def public_function(
             if not known.issuperset(kwargs):
                 unknown = next(name for name in kwargs if name not in known)
                 raise TypeError(f"{title}() got an unexpected keyword argument {unknown!r}")
+            if seed_at is not None:
+                check_random_state(kwargs.get("random_state", args[seed_at] if len(args) > seed_at else None))
             if not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
             if not FRAME_OPTIONS.isdisjoint(kwargs):
                 named = dict(zip(names, args, strict=False)) | dict(kwargs)
                 if not isinstance(named.get(frame), SumsOfRows):  # these say below what they take
                     args, kwargs = cast(Any, ((), from_columns(named, truth, scores, frame)))
+            if "notion" in names and asks_for_labels(kwargs.get("notion")):
+                args, kwargs = cast(Any, _with_labels(dict(zip(names, args, strict=False)) | dict(kwargs), wanted))
             with working(title):
                 first = args[0] if args else kwargs.get("y_true")
                 if isinstance(first, SumsOfRows):
@@ -113,6 +119,20 @@ def public_function(
         return document(called, instead={"y_true": "rows"} if sums else None)
 
     return decorate
+
+
+def asks_for_labels(notion: Any) -> bool:
+    """Whether a notion, or the name of one, is of rows that may have several labels."""
+    return bool(getattr(notion, "several", False)) or str(notion).partition(":")[0] == "multilabel"
+
+
+def _with_labels(given: dict[str, Any], options: Set[str]) -> tuple[tuple[()], dict[str, Any]]:
+    """Arguments with rows that have several labels, whatever these look like, validated."""
+    y_true, y_prob = given.get("y_true"), given.get("y_prob")
+    if isinstance(y_true, (SumsOfRows, Predictions)) or isinstance(y_prob, Mapping) or "y_prob" not in given:
+        return (), given
+    about = {name: given.pop(name) for name in options & given.keys()}
+    return (), {**given, "y_true": as_predictions(y_true, y_prob, multilabel=True, **about), "y_prob": None}
 
 
 #: Arguments that the added rows have settled, and their defaults.

@@ -297,8 +297,9 @@ class MeasuresDrawn(Picture):
     display: ClassVar[str] = "IntervalDisplay"
     #: Whether all are of one unit, so that they share an axis.
     one_unit: ClassVar[bool] = True
-    #: Whether each has an ideal of its own, where they share an axis.
-    ideal_per_row: ClassVar[bool] = False
+    #: Name of the mark that each has, where they share an axis and not one ideal; and what the axis shows.
+    mark_name: ClassVar[str] = ""
+    axis_name: ClassVar[str] = ""
 
     @abstractmethod
     def measured(self) -> list[Measure]:
@@ -360,6 +361,8 @@ def short(value: Any, longest: int = _LONGEST_PART) -> str:
     if hasattr(value, "__len__") and not isinstance(value, str):
         return f"<{'array' if isinstance(value, np.ndarray) else type(value).__name__} of {len(value)}>"
     text = repr(value)
+    if "\n" in text:  # of scikit-learn's estimators, or a frame
+        text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

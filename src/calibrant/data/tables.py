@@ -2,88 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import re
+import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from glob import escape
 from pathlib import Path
-from shlex import quote
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from .checks import check_choice
 from .columns import some
+from .dialect import FORMATS, as_said, explain, format_inside, format_of, is_blank, scanned
 from .types import AnyArray
 from .writing import scratch_file
-
-FORMATS = ("csv", "parquet", "ndjson", "arrow")
-_TYPED_WHOLE_BYTES = 64 * 2**20
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-
-
-def format_of(path: Path) -> str | None:
-    """Format that a file's name tells; None where it tells none."""
-    return _SUFFIXES.get(path.suffix.lower())
-
-
-#: First bytes of files that are not read here: their kind, and how to convert them.
-_OTHER_KINDS = (
-    (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the sheet as CSV, or unzip the archive"),
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
-    (rb"BZh[1-9]1AY&SY", "compressed with bzip2", "bunzip2 -k {name}"),
-    (b"\xfd7zXZ\x00", "compressed with xz", "unxz -k {name}"),
-    (rb"\xff\xfe|\xfe\xff", "encoded as UTF-16", "iconv -f UTF-16 -t UTF-8 {name} > utf8.csv"),
-)
-
-
-def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
-    """Format of a file: the chosen one, else by its name, else by its first bytes.
-
-    ValueError, with what to do, for a file that cannot be read in it: other kinds are recognised by their first bytes.
-    """
-    with path.open("rb") as file:
-        head = file.read(64)
-    for start, kind, convert in _OTHER_KINDS:
-        if re.match(start, head):
-            typed = quote(name) if Path(name) == path else "FILE"
-            raise ValueError(f"{name} is {kind}: convert it first ({convert.format(name=typed)})")
-    found = chosen or format_of(path)
-    if found is None and head.startswith(b"PAR1"):
-        found = "parquet"
-    elif found is None and head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        found = "arrow"
-    elif found is None:
-        found = "ndjson" if head.lstrip().startswith((b"{", b"[")) else "csv"
-    if found == "ndjson" and head.lstrip().startswith(b"["):
-        raise ValueError(f"{name} is a JSON array: write NDJSON, one object per line")
-    return found
-
-
-def check_separated(name: str, columns: Sequence[str]) -> None:
-    """ValueError for a CSV file whose only column looks like several that something else separates."""
-    separator = next((c for c in ";\t|" if c in columns[0]), None) if len(columns) == 1 else None
-    if separator is not None:
-        raise ValueError(
-            f"{name} has one column, {columns[0]!r}: is it separated by {separator!r}? "
-            "Separate by commas, or by tabs in a file called .tsv"
-        )
 
 
 class Headed:
@@ -116,59 +51,98 @@ class Headed:
         return found[0]
 
 
-class FileTable(Headed):
-    """A file of predictions, scanned lazily: ``frame`` is a lazy frame of polars.
+class ScannedTable(Headed):
+    """Files that are read as one table, scanned lazily: ``frame`` is a lazy frame of polars.
 
     Parameters
     ----------
-    path : str
-        File, or ``"-"`` for standard input, which is spooled to a temporary file and not held in memory.
-    file_format : str, optional
-        One of ``FORMATS``; inferred by default from the suffix, else from the first bytes.
-    as_text : bool, default False
-        Leave columns of CSV as the text they are, to write them as they were read.
+    name : str
+    paths : sequence of Path
+    file_format : str
+        One of ``FORMATS``.
+    values : sequence of mappings, optional
+        Columns that have one value in a file, for each file.
     """
 
-    def __init__(self, path: str, file_format: str | None = None, *, as_text: bool = False) -> None:
-        if file_format is not None:
-            check_choice("format", file_format, FORMATS)
-        self._spool = ExitStack()
-        super().__init__("standard input" if path == "-" else path, [])
-        if path == "-":
-            if sys.stdin is None or sys.stdin.closed:
-                raise ValueError("standard input is closed: give a file, or pipe one in")
-            self.path = self._spool.enter_context(scratch_file())
-            # Polars lets the system take up a read again after Ctrl-C, so that a wait for rows would never end.
-            if hasattr(signal, "siginterrupt"):
-                signal.siginterrupt(signal.SIGINT, True)
-            with self.path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        else:
-            self.path = Path(path)
-            if self.path.is_dir():
-                raise ValueError(f"{path} is a directory: give a file")
-            if not self.path.exists():
-                raise ValueError(f"{path} does not exist")
-        self.n_bytes = self.path.stat().st_size
-        if self.n_bytes == 0:
-            raise ValueError(f"{self.name} is empty")
-        self.file_format = format_inside(self.path, self.name, file_format)
-        self._as_text = as_text
+    def __init__(
+        self, name: str, paths: Sequence[Path], file_format: str, values: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        super().__init__(name, [])
+        self.paths, self.file_format = paths, file_format
+        self._values = values or [{} for _ in paths]
+        self._said: dict[str, Any] = {}
+        self._has_blank: bool | None = None
         try:
-            self.frame = self._scan()
-            self._schema = self.frame.collect_schema()
+            self._scans = [scanned(path, file_format, str(path) if len(paths) > 1 else name) for path in paths]
+            self._fields = self._scans[0].collect_schema().names()
+            for path, scan in zip(paths[1:], self._scans[1:], strict=True):
+                if file_format == "csv" and (other := scan.collect_schema().names()) != self._fields:
+                    raise ValueError(
+                        f"{paths[0]} and {path} have different columns: {some(self._fields)} and {some(other)}"
+                    )
+            self._combine()
         except Exception as error:
             self._explain(error)
             raise
+
+    def _combine(self) -> None:
+        """The table of all files, with columns as they are known to be read."""
+        self.frame = self._all(self.parts())
+        self._schema = self.frame.collect_schema()
         self.columns = self._schema.names()
-        if self.file_format == "csv":
-            check_separated(self.name, self.columns)
 
-    def close(self) -> None:
-        """Remove the temporary copy of standard input."""
-        self._spool.close()
+    def _all(self, frames: Sequence[Any]) -> Any:
+        import polars as pl
 
-    def __enter__(self) -> FileTable:
+        return pl.concat(frames, how="vertical" if self.file_format == "csv" else "diagonal_relaxed")
+
+    def _lines(self) -> list[Any]:
+        """A lazy frame of the lines of each file, without blank ones."""
+        return [scan.filter(~is_blank(self._fields)) if self._has_blank else scan for scan in self._scans]
+
+    def parts(self) -> list[Any]:
+        """A lazy frame for each file."""
+        import polars as pl
+
+        kinds = {c: int if all(v[c].isdecimal() for v in self._values) else str for c in self._values[0]}
+        return [
+            lines.with_columns(**{c: pl.lit(kind(values[c])) for c, kind in kinds.items()}, **self._said)
+            for lines, values in zip(self._lines(), self._values, strict=True)
+        ]
+
+    def pieces(self, n_bytes: int) -> list[Any]:
+        """Lazy frames of the rows of a file each, several for a file of more than ``n_bytes``."""
+        import polars as pl
+
+        found = []
+        for path, part in zip(self.paths, self.parts(), strict=True):
+            several = -(-path.stat().st_size // n_bytes)
+            rows = -(-part.select(pl.len()).collect(engine="streaming").item() // several) if several > 1 else 0
+            found += [part.slice(i * rows, rows) for i in range(several)] if several > 1 else [part]
+        return found
+
+    def read_as(self, labels: Sequence[str | None] = (), numbers: Sequence[str | None] = ()) -> None:
+        """Say which columns are labels and which numbers, before rows are read: fields of CSV are text until then."""
+        if self.file_format == "ndjson":  # values of two kinds are told before an engine meets them
+            import polars as pl
+
+            names = [c for c in dict.fromkeys([*labels, *numbers]) if c is not None]
+            self.frame.select(pl.col(names).null_count()).collect(engine="streaming")
+        text = {c for c in self._fields if c not in self._said}
+        new = [c for c in dict.fromkeys(labels) if c is not None and c in text]
+        real = [c for c in dict.fromkeys(numbers) if c is not None and c in text.difference(new)]
+        if self.file_format == "csv" and (self._has_blank is None or new or real):
+            said, has_blank = as_said(self._all(self._lines()), new, real, self._fields)
+            self._said |= said
+            self._has_blank = self._has_blank or has_blank
+            self._combine()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Kind of each column."""
+        return dict(self._schema)
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -177,68 +151,84 @@ class FileTable(Headed):
         finally:
             self.close()
 
+    def close(self) -> None:
+        """Give back what was opened."""
+
     def _explain(self, error: BaseException | None) -> None:
-        """Raise ValueError with the first line that is not JSON, where that is why polars cannot read the file."""
+        """Raise ValueError with the line that is why polars cannot read a file of text."""
         import polars as pl
 
-        if not isinstance(error, pl.exceptions.PolarsError) or self.file_format != "ndjson":
+        if error is None or not any(isinstance(e, pl.exceptions.PolarsError) for e in (error, error.__cause__)):
             return
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    found = json.loads(line) if line.strip() else {}
-                except ValueError as wrong:
-                    raise ValueError(f"{self.name}: line {number} is not JSON: {wrong}") from error
-                if not isinstance(found, dict):
-                    raise ValueError(
-                        f"{self.name}: line {number} is not a JSON object that names each value"
-                    ) from error
+        for path in self.paths:
+            explain(path, self.file_format, self.name if len(self.paths) == 1 else str(path), error)
+        raise ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}") from error
 
-    def _scan(self) -> Any:
-        import polars as pl
 
-        path = escape(str(self.path))  # a name is a name, not a pattern
-        if self.file_format == "csv":
-            if self._as_text:
-                return pl.scan_csv(path, separator=self.separator, infer_schema=False)
-            return pl.scan_csv(path, separator=self.separator, infer_schema_length=self._typing_rows)
-        if self.file_format == "parquet":
-            return pl.scan_parquet(path, hive_partitioning=False)
-        if self.file_format == "ndjson":
-            return pl.scan_ndjson(path, infer_schema_length=self._typing_rows)
-        with self.path.open("rb") as file:
-            streamed = not file.read(6).startswith(b"ARROW1")
-        return pl.read_ipc_stream(self.path).lazy() if streamed else pl.scan_ipc(path, hive_partitioning=False)
+class FileTable(ScannedTable):
+    """A file of predictions.
 
-    @property
-    def separator(self) -> str:
-        """Separator of CSV fields."""
-        return "\t" if self.path.suffix.lower() == ".tsv" else ","
+    Parameters
+    ----------
+    path : str
+        File, or ``"-"`` for standard input. It, and a named pipe, is copied to a temporary file, not held in memory.
+    file_format : str, optional
+        One of ``FORMATS``; inferred by default from the suffix, else from the first bytes.
 
-    @property
-    def _typing_rows(self) -> int | None:
-        """Rows that decide the column types: all of them (None), unless the file is large."""
-        return None if self.n_bytes <= _TYPED_WHOLE_BYTES else 100_000
+    Attributes
+    ----------
+    groups : str or None
+        Column of groups, where the file itself says so.
+    """
 
-    def find(self, pattern: str, role: str) -> list[str]:
-        """Columns named by a name or a glob; ValueError lists what there is, or says that a name is there twice."""
-        found = super().find(pattern, role)
-        for name in found if self.file_format == "csv" else ():
-            first = re.sub(r"_duplicated_\d+$", "", name)  # what polars calls the second column of a name
-            if first in self.columns and f"{first}_duplicated_0" in self.columns:
-                raise ValueError(f"{role}: {self.name} has several columns called {first!r}")
-        return found
+    groups: str | None = None
+
+    def __init__(self, path: str, file_format: str | None = None) -> None:
+        if file_format is not None:
+            check_choice("format", file_format, FORMATS)
+        self._spool = ExitStack()
+        name = "standard input" if path == "-" else path
+        given = self.path = Path(path)
+        if path == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise ValueError("standard input is closed: give a file, or pipe one in")
+            self._copy(sys.stdin.buffer)
+        elif given.is_dir():
+            raise ValueError(f"{path} is a directory: give a file")
+        elif not given.exists():
+            raise ValueError(f"{path} does not exist")
+        elif given.is_fifo():
+            with given.open("rb") as pipe:
+                self._copy(pipe)
+        elif os.fsencode(path) != path.encode(errors="replace"):  # Polars takes names in UTF-8 only
+            self.path = self._spool.enter_context(scratch_file())
+            self.path.symlink_to(given.absolute())
+            file_format = file_format or format_of(given)
+        self.n_bytes = self.path.stat().st_size
+        super().__init__(name, [self.path], format_inside(self.path, name, file_format))
+
+    def _copy(self, pipe: BinaryIO) -> None:
+        """Copy what can be read once only to a temporary file."""
+        # Polars lets the system take up a read again after Ctrl-C, so that a wait for rows would never end.
+        if hasattr(signal, "siginterrupt"):
+            signal.siginterrupt(signal.SIGINT, True)
+        self.path = self._spool.enter_context(scratch_file())
+        with self.path.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+
+    def close(self) -> None:
+        """Remove the temporary copy of standard input."""
+        self._spool.close()
 
     def check_numeric(self, column: str, purpose: str = "") -> None:
         """Refuse a column that holds no numbers."""
-        import polars as pl
-
-        if self._schema[column] == pl.String:
-            as_numbers(self.frame.select(column).collect(), [column])  # says which row holds none
         _check_numeric(column, self._schema[column], purpose)
 
-    def distinct(self, column: str) -> list[Any]:
-        """Sorted distinct labels of a column, whole floats as ints; ValueError where one is missing or no label."""
+    def distinct(self, column: str, *, shares: bool = False) -> list[Any]:
+        """Sorted distinct labels of a column, whole floats as ints; ValueError where one is missing or no label.
+
+        With ``shares``, numbers between 0 and 1 are shares of the label 1, and the labels are 0 and 1.
+        """
         import polars as pl
 
         kind = self._schema[column]
@@ -246,6 +236,9 @@ class FileTable(Headed):
             raise ValueError(f"column {column!r} holds {kind}: labels are int, bool or text")
         values = self.frame.select(pl.col(column).unique()).collect(engine="streaming")[column]
         if kind.is_float():
+            known = values.drop_nulls().drop_nans()
+            if shares and known.is_between(0, 1).all() and not known.is_in([0.0, 1.0]).all():
+                values = pl.Series([0.0, 1.0, None] if len(known) < len(values) else [0.0, 1.0])
             whole = values.is_null() | (values.is_finite() & (values == values.floor()))
             bad = [v for v in values.filter(~whole).to_list() if v == v]
             if bad:
@@ -309,11 +302,6 @@ class FileTable(Headed):
         kept = _smallest(keys, most)
         return pl.concat(held)[kept], rows[kept]
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Kind of each column."""
-        return dict(self._schema)
-
 
 def _smallest(keys: AnyArray, most: int) -> AnyArray:
     """Places of the smallest keys, ascending."""
@@ -324,26 +312,13 @@ def _smallest(keys: AnyArray, most: int) -> AnyArray:
 
 def as_numbers(batch: Any, columns: Sequence[str]) -> Any:
     """Columns of text as the numbers they say; ValueError names the first row that says none."""
-    import polars as pl
-
-    for name in columns:
-        if batch[name].dtype != pl.String:
-            continue
-        numbers = batch[name].str.strip_chars().cast(pl.Float64, strict=False)
-        wrong = (numbers.is_null() & batch[name].is_not_null()).arg_true()
-        if len(wrong):
-            raise ValueError(f"column {name!r} must hold numbers; row {wrong[0]} is {batch[name][wrong[0]]!r}")
-        batch = batch.with_columns(numbers.alias(name))
-    return batch
+    text = [name for name in columns if str(batch[name].dtype) == "String"]
+    return batch.with_columns(**as_said(batch.lazy(), (), text)[0]) if text else batch
 
 
 def score_columns(batch: Any, probs: Sequence[str]) -> Any:
     """Columns of probabilities."""
-    import polars as pl
-
     for name in probs:
-        if batch[name].dtype == pl.String:
-            as_numbers(batch, [name])  # says which row holds none
         _check_numeric(name, batch[name].dtype)
     return batch.select(probs)
 

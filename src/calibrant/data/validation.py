@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..exceptions import LabelWarning, ScoreWarning
-from .checks import check_bool, check_choice, check_number
-from .columns import check_one_column, from_columns
-from .convert import to_array
-from .dependence import group_codes, read_groups
-from .labels import decode_one_hot, encode_binary, encode_columns
+from .checks import check_bool, check_choice, check_number, received
+from .columns import check_one_column, from_columns, named_order, only_count
+from .convert import check_same_order, to_array
+from .dense import rows_of_places, without_ignored
+from .dependence import groups_of_rows, read_groups
+from .input_warnings import LONG_TILE, range_hint, warn_of_columns, warn_of_labels
+from .labels import (
+    check_label_list,
+    check_labels,
+    check_zero_one,
+    decode_one_hot,
+    encode_binary,
+    encode_columns,
+    labels_of_columns,
+)
 from .libraries import library_of
+from .logits import sigmoid, softmax
 from .predictions import Predictions
+from .shares import SplitRows, check_shares, read_shares
 from .types import AnyArray, FloatArray, IntArray, Label
+from .weights import ones_or
 
 #: How far outside [0, 1] a score may lie and still count as rounding noise, by dtype of the scores.
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
@@ -24,14 +35,6 @@ RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dt
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
 #: Values worked on at a time where several passes read them: they stay in the cache.
 _TILE = 1 << 15
-#: The same for a single pass, which only wants to stop early.
-_LONG_TILE = 1 << 17
-#: Values looked at first, where most end the search.
-_FIRST_TILE = 64
-#: From this number of rows on, scores of 0 and 1 only are taken for predicted labels.
-_ENOUGH = 8
-#: Standard errors by which another order of the columns must do better, on rows that did not choose it.
-_CLEARLY = 4.0
 #: The bit pattern of 1.0, by dtype of the scores.
 _ONE = {np.dtype(t): np.ones((), t).view(f"u{np.dtype(t).itemsize}") for t in (np.float32, np.float64)}
 
@@ -50,18 +53,23 @@ def as_predictions(
     label: str | None = None,
     prob: Any = None,
     weight: str | None = None,
+    multilabel: bool | None = None,
+    ignore_index: int | None = None,
 ) -> Predictions:
     """Validate labels and probabilities once and return :class:`Predictions`.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
-        Observed labels: int, bool, str or categorical; one-hot rows have their 1 in the column of the label. NumPy,
-        list, pandas / polars / pyarrow column, torch tensor, anything with ``__array__`` or DLPack. Predictions that
-        were validated before replace all arguments and are returned unchanged.
-    y_prob : array-like of shape (n,) or (n, K)
+    y_true : array-like of shape (n,), one-hot (n, K), of several labels (n, L), or (N, d1, …), or Predictions
+        Observed labels: int, bool, str or categorical; one-hot rows have their 1 in the column of the label; rows of
+        several labels, or of none, have a 1 in the column of each label. For two classes also shares in [0, 1]: of the
+        draws of each row, how many had label 1 (see Notes). NumPy, list, pandas / polars / pyarrow column, torch
+        tensor, anything with ``__array__`` or DLPack. Predictions that were validated before replace all arguments and
+        are returned unchanged.
+    y_prob : array-like of shape (n,), (n, K) or (N, K, d1, …)
         1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column per class in
-        ``labels`` order.
+        ``labels`` order. More axes: pixels of images or tokens of texts, each place a row, with classes in axis 1; or
+        of the shape of ``y_true``: the probability of ``pos_label`` at each place.
     labels : sequence of K labels, optional
         Column order; a frame whose columns carry these labels as names is read by name. Default: a frame's column
         names, which must be the labels, or the labels with one prefix or suffix (``p_cat``, ``p_dog``), but for
@@ -71,7 +79,7 @@ def as_predictions(
     pos_label : label, optional
         The label that a 1-D ``y_prob`` is the probability of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
-        Non-negative, finite, not all zero. Whole numbers equal repeated rows.
+        Non-negative, finite, not all zero. Whole numbers equal repeated rows. Beside shares k / n: the number n.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|``. Default 1e-5 (float64), 1e-4 (float32), 1e-2 (float16).
     from_logits : bool, default False
@@ -80,7 +88,8 @@ def as_predictions(
     groups : array-like of shape (n,), optional
         The group of each row: rows of a prompt, patients of a hospital, forecasts of one event. Rows of one group may
         depend on each other in any way, groups are independent. Intervals, bands and tests then account for the number
-        of groups; without groups rows are treated as independent.
+        of groups; without groups rows are treated as independent. For pixels or tokens: one value per image or text,
+        (N,), or per place; ``"first-axis"``: each image or text is a group.
     group_average : {"micro", "macro"}, default "micro"
         ``"micro"``: rows have equal weight. ``"macro"``: groups have, however many rows they have: weights are divided
         by their sum in the group.
@@ -89,6 +98,12 @@ def as_predictions(
         or ``prob=["p_cat", "p_dog"]``, as :func:`calibrant.from_frame` takes them. ``groups`` may then name a column
         too, and so may ``by`` and ``features`` of functions that have them; :func:`calibrant.compare_models` takes a
         list as a column per model, or a mapping of the names of models to columns.
+    multilabel : bool, optional
+        Whether a row may have any number of the labels, so that each column of ``y_true`` and ``y_prob`` (n, L) is a
+        two-class problem (:class:`calibrant.notions.Multilabel`). Default: where some row of ``y_true`` (n, L) has
+        none, or several.
+    ignore_index : int, optional
+        Rows (places) with this label are left out, whatever their scores: unlabelled pixels, padding.
 
     Returns
     -------
@@ -112,22 +127,50 @@ def as_predictions(
     noise and are moved onto the end. float32 scores stay float32, float16 become float32, integers and
     booleans float64. Cost: two passes over ``y_prob``, no copy of a float array that is clean.
 
+    **Shares.** Floats ``y_true`` in [0, 1], one of them strictly between, are shares of the label 1 (of ``pos_label``,
+    or the second of ``labels``, where 1 is not a label): k of n draws, or votes of annotators. Floats that are 0 or 1
+    without exception stay labels. A row with share y and weight w is two rows of the same score: the outcome 1 with
+    weight w·y, and 0 with weight w·(1 - y), of which a weight of 0 is left out. All functions work with these rows and
+    count them in ``n_samples``; :attr:`Predictions.given` says which given row each is a part of. Arguments with a
+    value per row (``groups``, ``by``, ``features``) have one per given row. Where w = n is a whole number and w·y
+    differs from one by rounding only, weights are counts: n independent draws. Draws of one row that depend on each
+    other need ``groups=range(len(y_true))``. Other weights are relative: the parts then count as independent rows
+    (Kish's size), whose variance is never less than that of a share. Where rows are drawn or dealt to folds, the parts
+    of a row stay together. :func:`calibrant.estimate` and :func:`calibrant.report` warn where counts of neighbouring
+    scores vary more than independent draws do.
+
     Examples
     --------
     >>> from calibrant import as_predictions
     >>> as_predictions(["no", "yes"], [0.2, 0.9], pos_label="yes").classes
     ('no', 'yes')
+
+    Two images of 2 × 2 pixels and three classes, with an unlabelled pixel; each image is a group:
+
+    >>> import numpy as np
+    >>> logits, label = np.zeros((2, 3, 2, 2)), np.array([[[0, 1], [2, 255]], [[0, 0], [1, 2]]])
+    >>> pixels = as_predictions(label, logits, from_logits=True, ignore_index=255, groups="first-axis")
+    >>> pixels.n_samples, pixels.groups.tolist()
+    (7, [0, 0, 0, 1, 1, 1, 1])
+
+    Rain on 3 of 4, 0 of 2 and 1 of 5 days with forecasts of 0.8, 0.1 and 0.3:
+
+    >>> days = as_predictions([3 / 4, 0 / 2, 1 / 5], [0.8, 0.1, 0.3], sample_weight=[4, 2, 5])
+    >>> days.codes.tolist(), days.weights.tolist(), days.given.tolist()
+    ([1, 0, 0, 1, 0], [3.0, 1.0, 2.0, 1.0, 4.0], [0, 0, 1, 2, 2])
     """
     if label is not None or prob is not None or weight is not None:
         named = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
         named = from_columns(named | {"label": label, "prob": prob, "weight": weight})
         y_true, y_prob, sample_weight, groups = (named[k] for k in ("y_true", "y_prob", "sample_weight", "groups"))
     if isinstance(y_true, Predictions):
-        given = {
+        beside = {
             "y_prob": y_prob, "labels": labels, "pos_label": pos_label, "sample_weight": sample_weight,
             "sum_tolerance": sum_tolerance, "from_logits": from_logits or None, "groups": groups,
+            "multilabel": multilabel,
+            "ignore_index": ignore_index,
         }  # fmt: skip
-        if extra := [name for name, value in given.items() if value is not None]:
+        if extra := [name for name, value in beside.items() if value is not None]:
             raise TypeError(
                 f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them"
             )
@@ -138,38 +181,30 @@ def as_predictions(
         raise TypeError(
             "y_prob must be given: probabilities of the labels in y_true (or label= and prob=, columns of a data frame)"
         )
-    _check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
-    library = library_of(y_prob, y_true)
-    truth, truth_columns = to_array(y_true, "y_true")
-    raw, columns = to_array(y_prob, "y_prob")
-    probs, eps = _scores(raw)
-    if truth.ndim == 2 and truth.shape[1] > 1:
-        truth, labels = decode_one_hot(truth, labels, truth_columns, columns, probs.shape[1] if probs.ndim == 2 else 2)
-    logs = None
+    places = rows_of_places(y_true, y_prob, sample_weight, groups, multilabel)
+    rows = GivenRows.of(*places[:2], labels, *places[2:], multilabel, ignore_index, pos_label)
+    truth, probs, eps, columns, labels, weights, together, given = rows
+    library, logs = library_of(y_prob, y_true), None
     if check_bool("from_logits", from_logits):
-        probs, logs = _softmax(probs)
-    truth = _one_column(truth, "y_true")
-    if truth.shape[0] != probs.shape[0]:
-        raise ValueError(
-            f"y_true and y_prob must have the same number of rows; got {truth.shape[0]} and {probs.shape[0]}"
-        )
-    weights = _weights(sample_weight, truth.shape[0])
-    together = groups_of_rows(groups, truth.shape[0], weights)
+        check_finite(probs, "hold finite logits")
+        probs, logs = softmax(probs) if truth.ndim == 1 else (sigmoid(probs), None)
     check_choice("group_average", group_average, ("micro", "macro"))
     if group_average == "macro":
         if groups is None:
             raise ValueError("group_average='macro' needs groups: pass groups=")
         weights = weights if together is None else _alike(together, weights)
+    if truth.ndim == 2:
+        return _several(rows._replace(scores=probs, weights=weights), pos_label, library, soft=not from_logits)
     if probs.ndim == 1:
-        probs = _in_range(probs, eps)
+        probs = check_probabilities(probs, eps)
         codes, classes, positive = encode_binary(truth, labels, pos_label)
         if columns is not None:
             check_one_column(columns[0], classes, classes[positive])
         if logs is not None and positive == 0:
             logs = logs[:, ::-1]
         if not from_logits:
-            _warn_of_labels(probs)
-        return Predictions(probs, codes, weights, classes, positive, eps, logs, together, library)
+            warn_of_labels(probs)
+        return Predictions(probs, codes, weights, classes, positive, eps, logs, together, library, given)
     if pos_label is not None:
         raise ValueError(
             f"pos_label is for a 1-D y_prob; y_prob has {probs.shape[1]} columns (got pos_label={pos_label!r}): "
@@ -179,17 +214,161 @@ def as_predictions(
     if order is not None:
         probs = probs[:, order]
         logs = None if logs is None else logs[:, order]
-    probs = _on_simplex(probs, eps, sum_tolerance)
+    probs = check_probabilities(probs, eps, sum_tolerance)
     if not from_logits:
-        _warn_of_labels(probs)
+        warn_of_labels(probs)
     if labels is None and columns is None:
-        _warn_of_columns(probs, codes, classes, truth)
-    return Predictions(probs, codes, weights, classes, None, eps, logs, together, library)
+        warn_of_columns(probs, codes, classes, truth)
+    return Predictions(probs, codes, weights, classes, None, eps, logs, together, library, given)
+
+
+def _several(rows: GivenRows, pos_label: Any, library: str | None, *, soft: bool) -> Predictions:
+    """Predictions of several labels."""
+    if pos_label is not None:
+        raise ValueError(f"pos_label is for one label per row; y_true has {rows.truth.shape[1]} (got {pos_label!r})")
+    order, classes = rows.columns_of_labels()
+    probs = _in_range(rows.scores if order is None else rows.scores[:, order], rows.eps)
+    if soft:
+        warn_of_labels(probs)
+    return Predictions(probs, rows.truth, rows.weights, classes, None, rows.eps, None, rows.groups, library)
+
+
+class GivenRows(NamedTuple):
+    """Arguments with a value for each row: read, and of one length; scores and labels not judged by each other yet.
+
+    Attributes
+    ----------
+    truth : ndarray of shape (n,), or bool (n, L) of several labels
+    scores : ndarray of shape (n,) or (n, K)
+        float32 or float64.
+    eps : float
+        Of the dtype in which the scores came.
+    columns : tuple of str or None
+        Names of the columns of scores.
+    labels : sequence or None
+        As given, or those of one-hot rows.
+    weights, groups : ndarray of shape (n,) or None
+    given : ndarray of shape (n,) or None
+        Where labels were shares, the given row that each row is a part of.
+    """
+
+    truth: AnyArray
+    scores: FloatArray
+    eps: float
+    columns: tuple[str, ...] | None
+    labels: Sequence[Any] | None
+    weights: FloatArray | None
+    groups: IntArray | None
+    given: IntArray | None = None
+
+    @property
+    def together(self) -> IntArray | None:
+        """As :attr:`Predictions.together`."""
+        return self.given if self.groups is None else self.groups
+
+    def columns_of_labels(self) -> tuple[list[int] | None, tuple[Label, ...]]:
+        """Order of the columns of scores (None = as it is) and the labels, where rows have several."""
+        k = self.truth.shape[1]
+        classes = check_label_list(range(k) if self.labels is None else self.labels, k)
+        unnamed = self.columns is None or only_count(self.columns)
+        return None if unnamed else named_order(self.columns or (), classes), classes
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        labels: Any,
+        sample_weight: Any,
+        groups: Any,
+        multilabel: bool | None = None,
+        ignore_index: int | None = None,
+        pos_label: Any = None,
+    ) -> GivenRows:
+        """Read all arguments that have a value for each row: the one gate, of measures and of calibrators."""
+        check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
+        truth, truth_columns = to_array(y_true, "y_true")
+        scores, eps, columns = read_scores(y_prob)
+        several = multilabel is not None and check_bool("multilabel", multilabel)
+        if truth.ndim == 2 and truth.shape[1] > 1:
+            k = scores.shape[1] if scores.ndim == 2 else 2
+            labels = labels_of_columns(check_zero_one(truth), labels, truth_columns, columns, k)
+            ones = truth.sum(axis=1, dtype=np.int64) == 1
+            several = several or (multilabel is None and scores.ndim == 2 and not ones.all())
+            if not several:
+                truth = decode_one_hot(truth, ones, labels)
+        if several and (truth.shape[1:] in ((), (1,)) or scores.ndim == 1):
+            raise ValueError(
+                "y_true and y_prob must be 2-D (n, L) for several labels, one column per label; got shapes "
+                f"{truth.shape} and {scores.shape}"
+            )
+        truth = truth.astype(bool, copy=False) if several else _one_column(truth, "y_true")
+        if truth.shape[0] != scores.shape[0]:
+            raise ValueError(
+                f"y_true and y_prob must have the same number of rows; got {truth.shape[0]} and {scores.shape[0]}"
+            )
+        weights = read_weights(sample_weight, truth.shape[0])
+        if ignore_index is not None:
+            groups = read_groups(groups, truth.shape[0])
+            truth, scores, weights, groups = without_ignored(ignore_index, truth, scores, weights, groups)
+            weights = read_weights(weights, truth.shape[0])
+        shares = None if several else read_shares(truth)
+        if shares is None:
+            together = groups_of_rows(groups, truth.shape[0], weights)
+            return cls(truth, scores, eps, columns, labels, weights, together)
+        check_shares(shares[0], scores)
+        weights = ones_or(weights, truth.shape[0])
+        together = groups_of_rows(groups, truth.shape[0], weights)
+        truth, weights, given = SplitRows.of(*shares, weights, labels, pos_label)
+        together = None if together is None else together[given]
+        return cls(truth, scores[given], eps, columns, labels, weights, together, given)
+
+
+def read_labels(y_true: Any) -> AnyArray:
+    """Labels of one kind, (n,)."""
+    return check_labels(_one_column(to_array(y_true, "y_true")[0], "y_true"))
+
+
+def read_truth(y_true: Any) -> tuple[AnyArray, tuple[str, ...] | None]:
+    """Labels of one kind, (n,), or of several labels which each row has, (n, L), and their names."""
+    truth, names = to_array(y_true, "y_true")
+    if truth.ndim == 2 and truth.shape[1] > 1:
+        return check_zero_one(truth).astype(np.int64), names
+    return read_labels(truth), None
+
+
+def read_scores(scores: Any) -> tuple[FloatArray, float, tuple[str, ...] | None]:
+    """Scores as floats of one or two dimensions, the epsilon of the dtype they came in, and names of their columns."""
+    array, columns = to_array(scores, "y_prob")
+    return *_scores(array), columns
+
+
+def check_probabilities(values: FloatArray, eps: float, sum_tolerance: float | None = None) -> FloatArray:
+    """Judge scores that are probabilities: each lies in [0, 1], and the rows of a matrix sum to 1."""
+    return _in_range(values, eps) if values.ndim == 1 else _on_simplex(values, eps, sum_tolerance)
+
+
+def read_probabilities(y_prob: Any) -> FloatArray:
+    """Probabilities of rows without labels, (n,) or (n, K), float64."""
+    values, eps, _ = read_scores(y_prob)
+    return check_probabilities(values, eps).astype(np.float64)
+
+
+def check_sum_tolerance(tolerance: Any) -> float | None:
+    """Judge how far from 1 rows of probabilities may sum; None is what suits their dtype."""
+    return None if tolerance is None else check_number("sum_tolerance", tolerance, least=0, instead="None or ")
+
+
+def check_finite(values: FloatArray, what: str = "be finite", most: float = np.inf) -> None:
+    """Judge scores that may be any finite numbers, or up to a size."""
+    finite = np.isfinite(values) & (np.abs(values) <= min(most, float(np.finfo(values.dtype).max)))
+    if not finite.all():
+        raise ValueError(f"y_prob must {what}; {_at(values, _first(~finite))}")
 
 
 def _one_column(array: AnyArray, name: str) -> AnyArray:
     if array.ndim == 0:
-        raise ValueError(f"{name} must be 1-D; got a single value ({array!r})")
+        raise ValueError(f"{name} must be 1-D; got a single value ({received(array)})")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -205,7 +384,12 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
         raise ValueError(f"y_prob must be 1-D (n,) or 2-D (n, K); got {array.ndim}-D, shape {array.shape}")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.shape[0] == 0 or array.shape[-1] == 0:
+    if array.shape[-1] == 0 < array.shape[0]:  # in words that scikit-learn's checks of estimators ask for
+        raise ValueError(
+            f"y_prob must not be empty; got shape {array.shape}: 0 feature(s) (shape={array.shape}) while a minimum of "
+            "1 is required."
+        )
+    if array.shape[0] == 0:
         raise ValueError(f"y_prob must not be empty; got shape {array.shape}")
     if array.dtype.kind == "O":
         array = _from_objects(array, "y_prob")
@@ -213,6 +397,8 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise ValueError(f"y_prob must hold real numbers; got dtype {array.dtype}. Complex data not supported")
     if array.dtype.kind != "f":
         raise TypeError(f"y_prob must hold real numbers; got dtype {array.dtype}")
     eps = float(np.finfo(array.dtype).eps)
@@ -223,25 +409,23 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
     return array, eps
 
 
-def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities and their logarithms, float64; of one column those of the other class and of this one."""
-    logits = logits.astype(np.float64)
-    if not np.isfinite(logits).all():
-        raise ValueError(f"y_prob must hold finite logits; {_at(logits, _first(~np.isfinite(logits)))}")
-    both = logits if logits.ndim == 2 else np.column_stack([np.zeros_like(logits), logits])
-    with np.errstate(over="ignore", under="ignore"):  # differences beyond what there is are certain
-        shifted = both - both.max(axis=1, keepdims=True)
-        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        probs = np.exp(logs)
-    return (probs, logs) if logits.ndim == 2 else (np.ascontiguousarray(probs[:, 1]), logs)
-
-
 def _from_objects(array: AnyArray, name: str) -> AnyArray:
     """Object arrays of real numbers are accepted, anything else is named with its row."""
     for position, item in np.ndenumerate(array):
-        if item is None or (not isinstance(item, (int, float, np.number, np.bool_)) and not hasattr(item, "__float__")):
-            raise TypeError(f"{name} must hold real numbers; row {position[0]} is {item!r} ({type(item).__name__})")
-    return array.astype(np.float64)
+        if (
+            item is None
+            or item is np.ma.masked
+            or isinstance(item, (complex, np.complexfloating))
+            or not hasattr(item, "__float__")
+        ):
+            raise TypeError(
+                f"{name} must hold real numbers; row {position[0]} is {received(item)} ({type(item).__name__}): the "
+                "argument must be free of strings and of other values that are no numbers"
+            )
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:  # such as a null of pyarrow
+        raise TypeError(f"{name} must hold real numbers: {error}") from error
 
 
 def _dtype_of(eps: float) -> np.dtype[Any]:
@@ -256,37 +440,20 @@ def _clean(values: FloatArray) -> bool:
     """
     limit = _ONE[values.dtype]
     bits = values.reshape(-1).view(limit.dtype)
-    return all(bits[a : a + _LONG_TILE].max() <= limit for a in range(0, bits.size, _LONG_TILE))
+    return all(bits[a : a + LONG_TILE].max() <= limit for a in range(0, bits.size, LONG_TILE))
 
 
 def _in_range(values: FloatArray, eps: float) -> FloatArray:
     """Values in [0, 1], rounding noise moved onto the ends; an error with the first offender otherwise."""
     if _clean(values):
         return values
-    finite = np.isfinite(values)
-    if not finite.all():
-        where = _first(~finite)
-        raise ValueError(f"y_prob must be finite; {_at(values, where)}")
+    check_finite(values)
     tolerance = RANGE_TOLERANCE[_dtype_of(eps)]
     outside = (values < -tolerance) | (values > 1 + tolerance)
     if outside.any():
-        raise ValueError(f"y_prob must lie in [0, 1]; {_at(values, _first(outside))}{_range_hint(values)}")
+        hint = range_hint(values, RANGE_TOLERANCE[values.dtype])
+        raise ValueError(f"y_prob must lie in [0, 1]; {_at(values, _first(outside))}{hint}")
     return np.clip(values, 0, 1)
-
-
-def _range_hint(values: FloatArray) -> str:
-    low, high = float(values.min()), float(values.max())
-    if low == 0 and np.array_equal(np.unique(values), np.arange(high + 1)):
-        return ": these look like class indices, pass probabilities (predict_proba) instead"
-    if low >= 0 and high <= 1.5:
-        tolerance = RANGE_TOLERANCE[values.dtype]
-        return (
-            f" by more than rounding ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"
-        )
-    if low >= 0 and high <= 100:
-        return ": these look like percentages, divide by 100"
-    function = "scipy.special.softmax(z, axis=1)" if values.ndim == 2 else "scipy.special.expit(z)"
-    return f": these look like logits or margins (they range from {low:.4g} to {high:.4g}), pass {function}"
 
 
 def _first(mask: AnyArray) -> tuple[int, ...]:
@@ -303,7 +470,7 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
     if tolerance is None:
         tolerance = SUM_TOLERANCE[_dtype_of(eps)]
     else:
-        check_number("sum_tolerance", tolerance, least=0, instead="None or ")
+        check_sum_tolerance(tolerance)
     ones = np.ones(probs.shape[1], dtype=probs.dtype)
     rows = max(1, _TILE // probs.shape[1])
     clean, summed = True, True
@@ -327,40 +494,30 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
     return probs
 
 
-def _weights(sample_weight: Any, n: int) -> FloatArray | None:
+def read_numbers(name: str, values: Any, n: int | None = None) -> AnyArray:
+    """Judge numbers that rows have, in their own dtype: finite, and not negative."""
+    array = _one_column(to_array(values, name)[0], name)
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}")
+    if n is not None and array.shape[0] != n:
+        raise ValueError(f"{name} must have one value per row ({n}); got {array.shape[0]}")
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    for wrong, wanted in ((~np.isfinite(array), "be finite"), (array < 0, "not be negative")):
+        if wrong.any():
+            raise ValueError(f"{name} must {wanted}; {_at(array, _first(wrong))}")
+    return array
+
+
+def read_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Judge the ``sample_weight`` argument."""
     if sample_weight is None:
         return None
-    array, _ = to_array(sample_weight, "sample_weight")
-    array = _one_column(array, "sample_weight")
-    if array.dtype.kind == "O":
-        array = _from_objects(array, "sample_weight")
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"sample_weight must hold real numbers; got dtype {array.dtype}")
-    if array.shape[0] != n:
-        raise ValueError(f"sample_weight must have one value per row ({n}); got {array.shape[0]}")
-    weights = array.astype(np.float64)
-    if not np.isfinite(weights).all():
-        raise ValueError(f"sample_weight must be finite; {_at(weights, _first(~np.isfinite(weights)))}")
-    if (weights < 0).any():
-        raise ValueError(f"sample_weight must not be negative; {_at(weights, _first(weights < 0))}")
+    weights = read_numbers("sample_weight", sample_weight, n).astype(np.float64)
     check_weight_range(weights)
     return weights
-
-
-def groups_of_rows(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
-    """Codes of groups, of which there are several."""
-    read = read_groups(groups, n)
-    if read is None:
-        return None
-    codes = group_codes(read)
-    used = codes if weights is None else codes[weights > 0]
-    if used.size and (used == used[0]).all():
-        raise ValueError(
-            "groups must name at least 2 groups with weight; all rows belong to one, and one group does not show how "
-            "results vary between groups"
-        )
-    # Rows that are groups by themselves are independent; repeats of one row would belong together.
-    return None if weights is None and int(codes.max(initial=0)) + 1 == n else codes
 
 
 def _alike(groups: IntArray, weights: FloatArray | None) -> FloatArray:
@@ -380,71 +537,3 @@ def check_weight_range(weights: FloatArray) -> None:
         raise ValueError(
             f"sample_weight must have squares within range; the largest is {weights.max():g}: rescale them"
         )
-
-
-def _check_same_order(**columns: Any) -> None:
-    """Raise ValueError where pandas columns have the same index in different orders: rows are matched by position."""
-    indexed = [(name, v.index) for name, v in columns.items() if hasattr(getattr(v, "index", None), "equals")]
-    for name, index in indexed[1:]:
-        first, other = indexed[0]
-        if len(index) != len(other) or index.equals(other):
-            continue
-        if _same_labels(index, other):
-            raise ValueError(
-                f"{first} and {name} have the same index in different orders, and rows are matched by position: pass "
-                f"{name}.loc[{first}.index] if they belong together by index, or both with .to_numpy() if by position"
-            )
-
-
-def _same_labels(one: Any, two: Any) -> bool:
-    try:
-        return bool(one.is_unique and set(one) == set(two))
-    except TypeError:  # labels that cannot be hashed
-        return False
-
-
-def _warn_of_labels(probs: FloatArray) -> None:
-    """Warn where all scores are 0 or 1, as predicted labels are."""
-    flat = probs.reshape(-1)
-    if len(probs) < _ENOUGH:
-        return
-    end, size = 0, _FIRST_TILE
-    while end < flat.size:  # ends in the first tile where scores are soft, mostly a small one
-        tile = flat[end : end + size]
-        if ((tile != 0) & (tile != 1)).any():
-            return
-        end, size = end + size, _LONG_TILE
-    warnings.warn(
-        "every score in y_prob is 0 or 1: if these are predicted labels, pass probabilities (predict_proba) instead; a "
-        "model that is always certain is calibrated only if it is always right",
-        ScoreWarning,
-        stacklevel=3,
-    )
-
-
-def _warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ...], truth: AnyArray) -> None:
-    """Warn where columns without names, taken in the order of sorted strings, clearly fit in another order.
-
-    The other order is chosen on every second row and judged on the rest.
-    """
-    if truth.dtype.kind not in "USO" or not isinstance(classes[0], (str, bytes)) or len(probs) < _ENOUGH:
-        return
-    from scipy.optimize import linear_sum_assignment
-
-    best = probs.argmax(axis=1)
-    k = len(classes)
-    together = np.bincount(codes[::2] * k + best[::2], minlength=k * k).reshape(k, k)
-    column = linear_sum_assignment(together, maximize=True)[1]
-    own, other = best[1::2] == codes[1::2], best[1::2] == column[codes[1::2]]
-    gained, lost = int((other & ~own).sum()), int((own & ~other).sum())
-    if gained - lost <= _CLEARLY * np.sqrt(gained + lost):
-        return
-    order = [str(classes[c]) for c in np.argsort(column)]
-    shown = f"[{', '.join(map(repr, order[:6]))}{', …' if k > 6 else ''}]"
-    warnings.warn(
-        f"the columns of y_prob are read as the sorted labels, with which the most probable label is right in "
-        f"{100 * own.mean():.0f} % of rows; with labels={shown} it would be in {100 * other.mean():.0f} %: pass labels "
-        "in column order (model.classes_) to settle it",
-        LabelWarning,
-        stacklevel=3,
-    )

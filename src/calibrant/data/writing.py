@@ -7,16 +7,22 @@ import json
 import os
 import platform
 import re
+import secrets
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-#: Names of temporary files: hidden, the host and the process that writes them, so that leftovers are told.
-_TEMPORARY = ".{name}.{host}-{pid}.tmp"
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+#: Characters of a file's name in that of its temporary file, where host, process and random bytes have room too.
+_LONGEST, _RANDOM_BYTES = 30, 8
 _SCRATCH = "scratch"
 #: Errors of full disks and missing rights, from any library.
 _FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
@@ -48,40 +54,53 @@ def check_free(
 
 
 @contextmanager
-def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
-    """A temporary path that takes the place of ``path`` when the block ends without an error.
+def replacing(path: Path, *, force: bool = True) -> Iterator[BinaryIO]:
+    """A new file, which takes the place of ``path``, and its mode, when the block ends without an error.
 
-    A symbolic link stays, and what it points to is replaced. Without ``force`` a file that appears meanwhile is not
-    replaced. What a process that was killed left behind is removed by the next one that writes the same file.
+    It has a random name beside ``path`` that nothing had before, and is on the disk before it takes the place. A
+    symbolic link stays, and what it points to is replaced. Without ``force`` a file that appears meanwhile is not.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(path))
     check_free(target, force=force)
-    for entry in _left_behind(target.parent, f".{target.name}.{_host()}-", r"\.tmp"):
-        with suppress(OSError):
-            entry.unlink()
-    temporary = target.with_name(_TEMPORARY.format(name=target.name, host=_host(), pid=os.getpid()))
+    remove_leftovers(target.parent)
+    temporary = target.with_name(
+        f".{target.name[:_LONGEST]}.{_host()}-{os.getpid()}-{secrets.token_hex(_RANDOM_BYTES)}.tmp"
+    )
     try:
-        yield temporary
-        if force:
-            os.replace(temporary, target)
-        else:
-            _place(temporary, target)
+        new = _new_file(temporary, target)
+        try:
+            with new as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if fcntl is None:  # an open file cannot be renamed on Windows; elsewhere its lock is kept until then
+                    file.close()
+                if force:
+                    os.replace(temporary, target)
+                else:
+                    _place(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
     except Exception as error:
         raise _explained(error, path) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str, *, force: bool = True) -> None:
     """Write a text in UTF-8."""
-    with replacing(path, force=force) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with replacing(path, force=force) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, content: Any, *, force: bool = True, **options: Any) -> None:
     """Write JSON that other programs read: no NaN; ``options`` are those of :func:`json.dumps`."""
     write_text(path, json.dumps(content, allow_nan=False, **options) + "\n", force=force)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that processes of this user and machine left in a folder as they were killed."""
+    name = rf"\..{{1,{_LONGEST}}}\.{_host()}-(\d{{1,9}})-[0-9a-f]{{{2 * _RANDOM_BYTES}}}\.tmp"
+    _remove_left(folder, name, Path.unlink)
 
 
 @contextmanager
@@ -92,18 +111,62 @@ def scratch_file() -> Iterator[Path]:
     nothing in them but that file.
     """
     prefix = f".calibrant-{_host()}-"
-    for entry in _left_behind(Path(tempfile.gettempdir()), prefix, r"-\w{8}"):
-        _remove_scratch(entry)
-    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-") as folder:
+    _remove_left(Path(tempfile.gettempdir()), rf"{re.escape(prefix)}(\d{{1,9}})-\w{{8}}", _remove_scratch)
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-") as folder, _opened(Path(folder)) as handle:
+        _lock(handle)
         yield Path(folder) / _SCRATCH
 
 
 def _remove_scratch(folder: Path) -> None:
-    with suppress(OSError):
-        mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
-        if mine and stat.S_ISDIR(folder.lstat().st_mode) and {e.name for e in folder.iterdir()} <= {_SCRATCH}:
-            (folder / _SCRATCH).unlink(missing_ok=True)
-            folder.rmdir()
+    if {entry.name for entry in folder.iterdir()} <= {_SCRATCH}:
+        (folder / _SCRATCH).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _new_file(temporary: Path, target: Path) -> BinaryIO:
+    """A file that was not there, not even as a link, readable by those who may read the target."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        old = None
+    mode = 0o666 if old is None else 0o600  # the system takes off what the user's umask says
+    no_link = getattr(os, "O_NOFOLLOW", 0)
+    # The caller closes it.
+    file = open(temporary, "xb", opener=lambda name, flags: os.open(name, flags | no_link, mode))  # noqa: SIM115
+    _lock(file.fileno())
+    if old is not None and fcntl is not None:
+        mode = old.st_mode & 0o777
+        try:
+            os.fchown(file.fileno(), old.st_uid if os.geteuid() == 0 else -1, old.st_gid)
+        except OSError:  # another group: it may do no more than others
+            mode = mode & 0o707 | (mode & 0o007) << 3
+        with suppress(OSError):  # a file system without modes
+            os.fchmod(file.fileno(), mode)
+    return file
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
+    """Number of an open file or folder, which is no link; None on Windows."""
+    if fcntl is None:
+        yield None
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int | None) -> bool:
+    """Take the lock of an open file, which goes with the process, whatever ends it; False where another has it."""
+    if fcntl is None or handle is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _alive(pid: int) -> bool:
@@ -142,11 +205,19 @@ def _host() -> str:
     return re.sub(r"[^A-Za-z0-9]", "", platform.node())
 
 
-def _left_behind(folder: Path, prefix: str, suffix: str) -> list[Path]:
-    """Files left in a folder by ended processes of this machine: prefix, process number, suffix (a pattern)."""
-    pattern = re.compile(re.escape(prefix) + r"(\d+)" + suffix)
-    matches = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
-    return [entry for entry, match in matches if match and not _alive(int(match[1]))]
+def _remove_left(folder: Path, name: str, remove: Callable[[Path], None]) -> None:
+    """Remove what ended processes of this user and machine left in a folder; group 1 of the pattern is the process.
+
+    Numbers of processes are used again, and differ between containers: the lock tells too.
+    """
+    with suppress(OSError):  # a folder that cannot be listed
+        for entry in folder.iterdir():
+            match = re.fullmatch(name, entry.name, re.DOTALL)
+            if match is None or _alive(int(match[1])):
+                continue
+            with suppress(OSError), _opened(entry) as handle:
+                if handle is not None and os.fstat(handle).st_uid == os.geteuid() and _lock(handle):
+                    remove(entry)
 
 
 def _explained(error: Exception, path: Path) -> Exception:

@@ -244,7 +244,7 @@ def calibration_measures(
     gap = np.abs(np.asarray(curve.at(scores).observed) - scores)
     known = ~np.isnan(gap) & (w > 0)
     if not known.any():
-        raise ValueError("the reliability curve has no value at any row")
+        raise ValueError("estimator must give a reliability curve with a value at some row; this one has none")
     e50, e90 = map(float, _quantiles(gap[known], w[known], (0.5, 0.9)))
     cox = cox_test(p).details
     distances = {
@@ -262,10 +262,12 @@ def calibration_measures(
         found["in_the_large"] = _of_intercept(problem, w, cox["in_the_large"], EPS, level)
         for name in ("intercept", "slope"):
             found[name] = _around(cox[name], cox[f"{name}_se"], level)
+    with np.errstate(over="ignore"):
+        ratio = float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf")
     return CalibrationMeasures(
         **distances,
         emax=float(gap[known].max()),
-        observed_expected=float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf"),
+        observed_expected=ratio,
         in_the_large=cox["in_the_large"],
         intercept=cox["intercept"],
         slope=cox["slope"],
@@ -305,7 +307,7 @@ def _of_ratio(problem: Problem, weights: FloatArray, level: float) -> Uncertain:
     w, v = _scaled(problem, weights)
     scores: FloatArray = problem.scores.astype(np.float64)
     observed, expected, n = float(w @ problem.outcomes), float(w @ scores), float(w.sum())
-    if not expected > 0:
+    if not expected > 0 or not np.isfinite(observed / expected):
         return Uncertain(_NONE, float("nan"))
     ratio, rarest = observed / expected, ((1 - level) / 2) ** (1 / n)
     if not observed > 0:

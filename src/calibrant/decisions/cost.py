@@ -12,7 +12,7 @@ from ..calibrators import Calibrator, named_calibrator
 from ..calibrators.crossval import Folds, fit_quietly, held_out
 from ..calibrators.inputs import CalibrationSample, Scores
 from ..comparison.models.units import IndependentUnits
-from ..data.checks import check_int, check_level
+from ..data.checks import check_int, check_level, fold_seed, is_auto
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.printing import equals, half_width, known, printable, text_table
 from ..data.public_function import InputOptions, public_function
@@ -21,7 +21,7 @@ from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..measure.scoring_rules import matrix_of
-from ..scores.cross_fitted import fold_seed, mean_of, ready_calibrator
+from ..scores.cross_fitted import mean_of, ready_calibrator
 from .thresholds import check_costs
 
 #: Evenly spaced thresholds of a curve.
@@ -497,14 +497,14 @@ def _sample_of(p: Predictions, matrix: FloatArray, codes: AnyArray) -> Calibrati
     """Rows for a calibrator, with columns in the order of the costs."""
     values = matrix[:, 1] if p.n_classes == 2 else matrix
     weights = ones_or(p.weights, p.n_samples)
-    return CalibrationSample(Scores(values, "probability"), codes, weights, tuple(range(p.n_classes)), p.groups)
+    return CalibrationSample(Scores(values, "probability"), codes, weights, tuple(range(p.n_classes)), p.together)
 
 
 def _ready(calibrator: Any, sample: CalibrationSample) -> tuple[Calibrator, str]:
     """A calibrator ready for a sample, and its name."""
     k = sample.n_classes
     if isinstance(calibrator, str):
-        calibrator = named_calibrator(("beta" if k == 2 else "vector") if calibrator == "auto" else calibrator, k)
+        calibrator = named_calibrator(("beta" if k == 2 else "vector") if is_auto(calibrator) else calibrator, k)
     return ready_calibrator(calibrator, sample, "'auto', None, a name or a calibrator such as PlattScaling()"), repr(
         calibrator
     )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..data.checks import check_level, check_random_state, check_resamples, check_type
+from ..data.checks import check_level, check_random_state, check_resamples, check_type, is_auto, received
 from ..data.printing import equals, with_ends
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
@@ -192,7 +192,7 @@ def decision_calibration_error(
     True
     """
     wanted = "'auto' or EmpiricalBayes(...), whose posterior is needed"
-    chosen = check_type("estimator", EmpiricalBayes() if estimator == "auto" else estimator, EmpiricalBayes, wanted)
+    chosen = check_type("estimator", EmpiricalBayes() if is_auto(estimator) else estimator, EmpiricalBayes, wanted)
     level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
@@ -214,16 +214,17 @@ def decision_calibration_error(
 
     question = Question.of_one(problem, "class-specific", level)
 
-    def interval(draws: FloatArray) -> Interval:
+    def interval(draws: FloatArray, value: float) -> Interval:
         found = credible(ErrorDraws(draws[None], np.reshape(drawn.log_odds, 1), corrected=True), question).interval
-        # Off elsewhere, scores may still be right where decisions are made.
-        return Interval(0.0, found.high) if pvalue > 1 - level else found
+        # Off elsewhere, scores may still be right where decisions are made. Who is told both expects the value inside.
+        low = 0.0 if pvalue > 1 - level else found.low
+        return found if np.isnan(value) else Interval(min(low, value), max(found.high, value))
 
     return DecisionCalibrationError(
         error=error,
-        error_interval=interval(errors),
+        error_interval=interval(errors, error),
         regret=regret,
-        regret_interval=interval(regrets),
+        regret_interval=interval(regrets, regret),
         share=share,
         pvalue=pvalue,
         thresholds=density.ends,
@@ -260,9 +261,9 @@ class _Density:
         try:
             low, high = (float(v) for v in thresholds)
         except (TypeError, ValueError):
-            raise TypeError(f"thresholds must be (low, high) or a function; got {thresholds!r}") from None
+            raise TypeError(f"thresholds must be (low, high) or a function; got {received(thresholds)}") from None
         if not 0 <= low < high <= 1:
-            raise ValueError(f"thresholds must be (low, high) with 0 <= low < high <= 1; got {thresholds!r}")
+            raise ValueError(f"thresholds must be (low, high) with 0 <= low < high <= 1; got {received(thresholds)}")
         none = np.empty(0)
         return cls((low, high), None, none, none, none)
 
@@ -296,7 +297,10 @@ class _Density:
 
 
 def _values(function: Callable[[FloatArray], Any], at: FloatArray) -> FloatArray:
-    values = np.asarray(function(at), dtype=np.float64)
+    try:
+        values = np.asarray(function(at), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.shape != at.shape or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError("thresholds must be a function that gives a finite weight >= 0 for each of an array's numbers")
     return values

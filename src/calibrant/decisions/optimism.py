@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_int, check_level, check_random_state, check_resamples
+from ..data.checks import called, check_int, check_level, check_random_state, check_resamples, received
 from ..data.labels import check_label
 from ..data.libraries import library_of
 from ..data.progress import counted, working
 from ..data.result import Measure, MeasuresDrawn, Table, with_origin
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
+from ..data.validation import read_labels, read_weights
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
 
@@ -208,18 +209,22 @@ def optimism_corrected(
     from joblib import Parallel, cpu_count, delayed
     from sklearn.base import clone
     from sklearn.utils import check_consistent_length
-    from sklearn.utils.validation import column_or_1d
 
     level, number = check_level(level), check_resamples(n_resamples)
     jobs = int(cpu_count()) if n_jobs is None else check_int("n_jobs", n_jobs, 1, instead="None or ")
     if not (hasattr(model, "fit") and hasattr(model, "predict_proba") and hasattr(model, "get_params")):
-        raise TypeError(f"model must be a scikit-learn classifier with predict_proba; got {model!r}")
-    labels = column_or_1d(y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    check_consistent_length(X, labels, weights)
+        raise TypeError(f"model must be a scikit-learn classifier with predict_proba; got {received(model)}")
+    with called(y_true="y"):
+        labels = read_labels(y)
+    if X is None:
+        raise TypeError("X must hold features, one row per label; got None")
+    check_consistent_length(X, labels)
+    weights = read_weights(sample_weight, len(labels))
     classes = np.unique(labels)
     if len(classes) != 2:
         raise ValueError(f"y must hold two classes; got {len(classes)}")
+    if weights is not None and len(np.unique(labels[weights > 0])) < 2:
+        raise ValueError("sample_weight must be positive in some row of each class")
     positive = classes[1] if pos_label is None else pos_label
     check_label("pos_label", positive, classes.tolist())
     trial = _Trial(clone(model), X, labels, weights, classes, positive, estimator)
@@ -309,7 +314,8 @@ class _Trial:
         rng, n = np.random.default_rng(seed), len(self.y)
         for _ in range(_TRIES):
             rows = rng.integers(n, size=n)
-            if len(np.unique(self.y[rows])) == 2:
+            seen = rows if self.weights is None else rows[self.weights[rows] > 0]
+            if len(np.unique(self.y[seen])) == 2:
                 break
         else:
             raise ValueError(f"y must hold enough rows of both classes to be drawn: {_TRIES} resamples held only one")

@@ -10,17 +10,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..calibrators.label_shift import ALGORITHMS, PriorDraws, PriorRows, check_base_rates, draw_priors, shifted
-from ..data.checks import check_choice, check_level, check_number, check_random_state, check_resamples
+from ..data.checks import (
+    called,
+    check_choice,
+    check_level,
+    check_list,
+    check_number,
+    check_random_state,
+    check_resamples,
+)
 from ..data.docs import document
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.printing import equals, half_width, known, printable, text_table
 from ..data.progress import working
 from ..data.result import Measure, MeasuresDrawn, Table, with_origin
 from ..data.types import FloatArray, Interval, Label, RandomState
-from ..data.validation import as_predictions
+from ..data.validation import as_predictions, read_probabilities, read_scores
 from ..data.weights import ones_or
 from ..exceptions import PriorShiftWarning
-from .thresholds import check_probabilities
 
 
 def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
@@ -62,7 +69,7 @@ def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
     >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
     [0.1, 0.5]
     """
-    p = check_probabilities(y_prob)
+    p = read_probabilities(y_prob)
     both = p if p.ndim == 2 else np.column_stack([1 - p, p])
     out = shifted(both, *(check_base_rates(n, v, both.shape[1]) for n, v in (("old", old), ("new", new))))
     return out if p.ndim == 2 else out[:, 1]
@@ -111,7 +118,11 @@ def resampled_prior(share_kept: Any, prior: Any = None) -> float | FloatArray:
     if np.ndim(share_kept) == 0:
         shares = np.array([check_number("share_kept", share_kept, above=0), 1.0])
     else:
-        shares = np.array([check_number("share_kept", s, above=0) for s in np.asarray(share_kept).tolist()])
+        shares = np.array(
+            [check_number("share_kept", s, above=0) for s in check_list("share_kept", share_kept, "shares")]
+        )
+        if shares.size < 2:
+            raise ValueError(f"share_kept must be a number, or one of each of two or more classes; got {shares.size}")
     k = len(shares)
     kept = shares * (np.full(k, 1 / k) if prior is None else check_base_rates("prior", prior, k))
     kept /= kept.sum()
@@ -157,7 +168,8 @@ class PriorEstimate(MeasuresDrawn, Table):
     (True, 0.5)
     """
 
-    ideal_per_row: ClassVar[bool] = True
+    mark_name: ClassVar[str] = "before"
+    axis_name: ClassVar[str] = "Base rate"
 
     value: float | FloatArray
     interval: Interval | FloatArray
@@ -368,10 +380,12 @@ def _reference(reference: Any) -> Predictions:
 def _like(reference: Predictions, p_new: Any, groups: Any) -> Predictions:
     """New rows, with the classes of the reference; their labels are not read."""
     positive = None if reference.positive is None else reference.classes[reference.positive]
-    if np.ndim(p_new) != reference.probs.ndim:
+    with called(y_prob="p_new"):
+        values, _, _ = read_scores(p_new)
+    if values.ndim != reference.probs.ndim:
         columns = "1-D" if positive is not None else f"2-D, with {reference.n_classes} columns,"
-        raise ValueError(f"p_new must be {columns} as the reference; got {np.ndim(p_new)} dimension(s)")
-    unread = [reference.classes[0]] * len(p_new)
+        raise ValueError(f"p_new must be {columns} as the reference; got {values.ndim} dimension(s)")
+    unread = [reference.classes[0]] * len(values)
     try:
         return as_predictions(unread, p_new, labels=list(reference.classes), pos_label=positive, groups=groups)
     except (ValueError, TypeError) as error:
@@ -386,5 +400,5 @@ def _counts(p: Predictions) -> FloatArray:
 
 def _about(p: Predictions) -> dict[str, Any]:
     """Groups of rows, and whether weights count repeats."""
-    groups = None if p.groups is None else np.unique(p.groups, return_inverse=True)[1]
+    groups = None if p.together is None else np.unique(p.together, return_inverse=True)[1]
     return {"groups": groups, "counted": p.integral_weights}

@@ -316,8 +316,8 @@ def _confidences(confidence: Any, p: Predictions) -> FloatArray:
     if confidence is None:
         return np.asarray(p.confidence, dtype=np.float64)
     array, _ = to_array(confidence, "confidence")
-    if array.shape not in ((p.n_samples,), (p.n_samples, 1)):
-        raise ValueError(f"confidence must hold a number for each of {p.n_samples} rows; got shape {array.shape}")
+    if array.shape not in ((p.n_given,), (p.n_given, 1)):
+        raise ValueError(f"confidence must hold a number for each of {p.n_given} rows; got shape {array.shape}")
     try:
         found = np.asarray(array.reshape(-1), dtype=np.float64)
     except (TypeError, ValueError):
@@ -325,4 +325,4 @@ def _confidences(confidence: Any, p: Predictions) -> FloatArray:
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found))[0])
         raise ValueError(f"confidence must be finite; got {found[row]!s} in row {row}")
-    return found
+    return p.of_given(found)

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_number
+from ..data.checks import check_list, check_number, received
 from ..data.types import AnyArray, FloatArray
+from ..data.validation import read_probabilities
+
+#: Costs of which sums and squares are finite.
+_MOST = 1e100
 
 
 def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
@@ -24,9 +28,13 @@ def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
     try:
         table = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"costs must be numbers, a row for each of {k} classes, all as long; got {costs!r}") from None
-    if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0 or not np.isfinite(table).all():
-        raise ValueError(f"costs must be finite, with a row for each of {k} classes; got shape {table.shape}")
+        raise TypeError(
+            f"costs must be numbers, a row for each of {k} classes, all as long; got {received(costs)}"
+        ) from None
+    if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0:
+        raise ValueError(f"costs must have a row for each of {k} classes; got shape {table.shape}")
+    if not (np.abs(table) <= _MOST).all():
+        raise ValueError(f"costs must be finite, and at most {_MOST:g}: what counts are their ratios")
     return table
 
 
@@ -70,14 +78,16 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     >>> round(optimal_threshold(1, 1, prior_shift=(0.5, 0.1)), 3)  # rarer now: more evidence is needed
     0.9
     """
-    check_number("cost_fp", cost_fp, least=0)
-    check_number("cost_fn", cost_fn, least=0)
+    cost_fp, cost_fn = check_number("cost_fp", cost_fp, least=0), check_number("cost_fn", cost_fn, least=0)
     if cost_fp + cost_fn == 0:
         raise ValueError("cost_fp and cost_fn must not both be 0: then all decisions cost the same")
     t = float(cost_fp / (cost_fp + cost_fn))
     if prior_shift is None:
         return t
-    old, new = (check_number("base rates", value, above=0, below=1) for value in prior_shift)
+    rates = check_list("prior_shift", prior_shift, "two base rates")
+    if len(rates) != 2:
+        raise ValueError(f"prior_shift must be two base rates; got {received(prior_shift)}")
+    old, new = (check_number("base rates of prior_shift", value, above=0, below=1) for value in rates)
     # Odds of the threshold, as they were under the old base rate.
     up, down = t * old / new, (1 - t) * (1 - old) / (1 - new)
     return float(up / (up + down))
@@ -111,16 +121,6 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
     >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
     [2, 2, 1]
     """
-    p = check_probabilities(y_prob)
+    p = read_probabilities(y_prob)
     p = p if p.ndim == 2 else np.column_stack([1 - p, p])
     return np.asarray((p @ check_costs(costs, p.shape[1], 1)).argmin(axis=1))
-
-
-def check_probabilities(y_prob: Any) -> FloatArray:
-    """Judge probabilities, (n,) or (n, K)."""
-    p = np.asarray(y_prob, dtype=np.float64)
-    if p.ndim not in (1, 2) or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
-        raise ValueError("y_prob must be probabilities, (n,) or (n, K), in [0, 1]")
-    if p.ndim == 2 and (np.abs(p.sum(axis=1) - 1) > 1e-4).any():
-        raise ValueError("rows of y_prob must sum to 1")
-    return p

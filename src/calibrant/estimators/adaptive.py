@@ -73,9 +73,9 @@ class AdaptiveKernel(GridEstimator):
     widest: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.wanted != "loo":
+        if not (isinstance(self.wanted, str) and self.wanted == "loo"):
             check_positive("wanted", self.wanted, instead="'loo' or ")
-        check_number("widest", self.widest, above=0, most=1)
+        check_number("widest", self.widest, least=1e-6, most=1)
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` of the smoothed residuals."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..data.checks import is_real, is_whole
+from ..data.checks import is_real, is_whole, received
 from ..data.docs import Documented
 from ..data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
@@ -64,25 +64,25 @@ def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> Any
 def check_eps(eps: Any) -> float:
     """Judge the ``eps`` argument: how near to 0 and 1 a probability may come."""
     if not is_real(eps):
-        raise TypeError(f"eps must be a number in (0, 0.1]; got {eps!r}")
+        raise TypeError(f"eps must be a number in (0, 0.1]; got {received(eps)}")
     if not 0 < eps <= 0.1:
-        raise ValueError(f"eps must lie in (0, 0.1]; got {eps!r}")
+        raise ValueError(f"eps must lie in (0, 0.1]; got {received(eps)}")
     return float(eps)
 
 
 def check_bandwidth(bandwidth: Any, rules: tuple[str, ...], *, function: bool = False) -> Any:
-    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number (made a float), or a callable."""
+    """Judge a ``bandwidth`` argument: a rule's name, a number (made a float), or a callable."""
     names = ", ".join(map(repr, rules))
-    allowed = f"bandwidth must be {names} or a positive finite number"
+    allowed = f"bandwidth must be {names} or a number in [1e-12, 1e3]"
     if function:
-        allowed = f"bandwidth must be one of {names}, a number > 0 or a callable"
+        allowed = f"bandwidth must be one of {names}, a number in [1e-12, 1e3] or a callable"
     if (function and callable(bandwidth)) or (isinstance(bandwidth, str) and bandwidth in rules):
         return bandwidth
     if not isinstance(bandwidth, str) and not is_real(bandwidth):
-        raise TypeError(f"{allowed}; got {bandwidth!r}")
+        raise TypeError(f"{allowed}; got {received(bandwidth)}")
     # Not np.isfinite, which a traced training loss could not follow.
-    if isinstance(bandwidth, str) or not 0 < bandwidth < float("inf"):
-        raise ValueError(f"{allowed}; got {bandwidth!r}")
+    if isinstance(bandwidth, str) or not 1e-12 <= bandwidth <= 1e3:
+        raise ValueError(f"{allowed}; got {received(bandwidth)}")
     return float(bandwidth)
 
 
@@ -91,9 +91,9 @@ def check_n_bins(n_bins: Any, allowed: str) -> int | str:
     if isinstance(n_bins, str) and n_bins in ("sqrt", "cbrt"):
         return n_bins
     if not isinstance(n_bins, str) and not is_whole(n_bins):
-        raise TypeError(f"n_bins must be {allowed}; got {n_bins!r}")
+        raise TypeError(f"n_bins must be {allowed}; got {received(n_bins)}")
     if isinstance(n_bins, str) or n_bins < 1:
-        raise ValueError(f"n_bins must be {allowed}; got {n_bins!r}")
+        raise ValueError(f"n_bins must be {allowed}; got {received(n_bins)}")
     return int(n_bins)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..data.checks import check_choice
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.grid import share_out
+from ..sums.logistic_fit import BELOW_ONE
 from .axis_counts import Angles, AxisCounts, placed
 from .base import CellEstimator, Cells, FittedCells, check_bandwidth, check_eps
 from .norm import mean_power
@@ -41,7 +42,7 @@ def log_kernel(data: FloatArray, at: FloatArray, h: float, eps: float, form: str
     """Logarithm of the Beta density of each data score at each point, shape (data, points)."""
     from scipy.special import betaln
 
-    at = np.clip(at, eps, 1 - eps)
+    at = np.clip(at, eps, min(1 - eps, BELOW_ONE))
     below, above = data / h, (1 - data) / h  # exponents of t and 1 - t: the parameters less 1
     if form == "second":
         below = np.where(data < 2 * h, _boundary(data, h), below) - 1
@@ -349,7 +350,7 @@ class Kernels:
     @classmethod
     def of(cls, matrix: FloatArray) -> Kernels:
         """Find the band: beyond it, kernels are below rounding of their column's largest."""
-        reached = matrix > _ROUNDING * matrix.max(axis=0)
+        reached = matrix >= _ROUNDING * matrix.max(axis=0)
         blocks = []
         for start in range(0, len(matrix), _COLUMNS):
             columns = slice(start, min(start + _COLUMNS, len(matrix)))

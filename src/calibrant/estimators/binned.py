@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..data.checks import check_choice, check_type
+from ..data.checks import check_choice, check_type, received
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import FloatArray
 from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
@@ -106,7 +106,7 @@ class Binned(CellEstimator):
             _check_edges(self.n_bins) if edges else check_n_bins(self.n_bins, "an int >= 1, 'sqrt', 'cbrt' or edges")
         )
         if isinstance(n_bins, int) and n_bins > MOST_BINS:
-            raise ValueError(f"n_bins must be at most {MOST_BINS:,}; got {n_bins!r}")
+            raise ValueError(f"n_bins must be at most {MOST_BINS:,}; got {received(n_bins)}")
         object.__setattr__(self, "n_bins", n_bins)
         check_choice("strategy", self.strategy, STRATEGIES)
         check_choice("mapping", self.mapping, MAPPINGS)
@@ -207,7 +207,7 @@ def _check_edges(values: Any) -> tuple[float, ...]:
     try:
         edges = tuple(float(v) for v in values)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"n_bins as edges must be numbers; got {values!r}") from error
+        raise TypeError(f"n_bins as edges must be numbers; got {received(values)}") from error
     if len(edges) < 2 or not all(np.isfinite(edges)) or any(b <= a for a, b in pairwise(edges)):
         raise ValueError(
             f"n_bins as edges must be at least two finite, strictly increasing numbers; got {list(edges)!r}"

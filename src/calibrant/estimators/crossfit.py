@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.checks import check_int, check_type
+from ..data.checks import check_int, check_type, received
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import ones_or
@@ -105,11 +105,11 @@ class CrossFit(Estimator):
         allowed = f"regressor must be one of {names} or an unfitted scikit-learn regressor or classifier"
         if isinstance(self.regressor, str):
             if self.regressor not in BUILT_IN:
-                raise ValueError(f"{allowed}; got {self.regressor!r}")
+                raise ValueError(f"{allowed}; got {received(self.regressor)}")
         elif isinstance(self.regressor, type) or not all(
             hasattr(self.regressor, name) for name in ("fit", "get_params", "predict")
         ):
-            raise TypeError(f"{allowed}; got {self.regressor!r}")
+            raise TypeError(f"{allowed}; got {received(self.regressor)}")
         for name, least in (("cv", 2), ("random_state", 0)):
             check_type(name, getattr(self, name), (int, np.integer), f"an int >= {least}")
             check_int(name, getattr(self, name), least)

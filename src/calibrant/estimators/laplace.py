@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.checks import check_positive
+from ..data.checks import check_number, received
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 
@@ -51,6 +51,8 @@ _COSINES = 9
 _TURNED_AT_MEAN = 300.0
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
 _LARGEST_STEP = 2.0
+#: Parameters of a prior: powers of twice as many cosines are finite, and inverse squares.
+_LEAST, _MOST = 1e-6, 100.0
 
 
 def n_terms(n: float) -> int:
@@ -134,13 +136,16 @@ class Prior:
         except (TypeError, ValueError) as error:
             raise TypeError(
                 "components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got "
-                f"{self.components!r}"
+                f"{received(self.components)}"
             ) from error
-        finite = all(np.isfinite(v) for c in given for v in c if v is not None)
-        if not given or not finite or not all(v > 0 for c in given for v in (*c[:1], *c[2:]) if v is not None):
-            raise ValueError(f"components must have finite decays, and all else above 0; got {given!r}")
+        finite = all(abs(v) <= _MOST for c in given for v in c if v is not None)
+        if not given or not finite or not all(v >= _LEAST for c in given for v in (*c[:1], *c[2:]) if v is not None):
+            raise ValueError(
+                f"components must have decays of at most {_MOST:g}, and all else between {_LEAST:g} and {_MOST:g}; got "
+                f"{received(given)}"
+            )
         for name in ("intercept", "slope", "ends"):
-            check_positive(name, getattr(self, name))
+            check_number(name, getattr(self, name), least=_LEAST, most=_MOST)
         total = sum(c.weight for c in given)
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 

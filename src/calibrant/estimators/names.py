@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..data.checks import received
 from .adaptive import AdaptiveKernel
 from .base import Estimator
 from .beta import BetaKernel
@@ -52,7 +53,9 @@ def as_estimator(estimator: str | Estimator, auto: Estimator) -> Estimator:
         return auto if estimator == "auto" else estimator_named(estimator)
     if not isinstance(estimator, Estimator):
         hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
-        raise TypeError(f"estimator must be 'auto', a name or an estimator such as Binned(15); got {estimator!r}{hint}")
+        raise TypeError(
+            f"estimator must be 'auto', a name or an estimator such as Binned(15); got {received(estimator)}{hint}"
+        )
     return estimator
 
 
@@ -72,7 +75,7 @@ def estimator_named(text: str) -> Estimator:
     if kind is None:
         raise ValueError(
             f"estimator must be 'auto', an estimator such as Binned(15), or a name such as 'binned:15' or "
-            f"'density:scott:triweight' of {', '.join(map(repr, NAMES))}; got {text!r}"
+            f"'density:scott:triweight' of {', '.join(map(repr, NAMES))}; got {received(text)}"
         )
     options: dict[str, Any] = {}
     free = list(parameters)
@@ -84,7 +87,7 @@ def estimator_named(text: str) -> Estimator:
         elif free:
             options[free.pop(0)] = _value(part)
         else:
-            raise ValueError(f"estimator {name!r} takes {len(parameters)} values after its name; got {text!r}")
+            raise ValueError(f"estimator {name!r} takes {len(parameters)} values after its name; got {received(text)}")
     return kind(**options)
 
 

@@ -7,6 +7,7 @@ from typing import overload
 
 import numpy as np
 
+from ..data.checks import check_norm, check_number
 from ..data.types import FloatArray
 
 #: Above this p-th powers of small errors underflow: norms are then computed as such, not through powers.
@@ -53,7 +54,14 @@ def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
     >>> to_power(0.5, 2), to_power(0.5, float("inf"))
     (0.25, 0.5)
     """
-    return error if is_linear(norm) else error**norm
+    check_norm(norm)
+    if not isinstance(error, (float, np.ndarray)):
+        error = check_number("error", error, least=0)
+    if is_linear(norm):
+        return error
+    with np.errstate(over="ignore"):
+        powered = np.asarray(error) ** norm
+    return float(powered) if isinstance(error, float) else powered
 
 
 def large_norm(size: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
@@ -123,17 +131,17 @@ def combine(
     shares: Sequence[float],
     norm: float,
     average: str,
-    dependent: bool = False,
+    exclusive: bool = False,
 ) -> float:
     """One error from the p-th powers of several problems; see :class:`calibrant.notions.Classwise` for ``average``.
 
-    A problem without a number (no data) is left out and the shares of the others are scaled up. ``dependent`` problems
+    A problem without a number (no data) is left out and the shares of the others are scaled up. ``exclusive`` problems
     are the classes of a matrix, and what is found is not above what is possible.
     """
     if len(powers) == 1:
         return root(float(powers[0]), norm)
     values = np.asarray(powers, dtype=np.float64)[:, None]
-    return float(combine_draws(values, shares, norm, average, dependent)[0])
+    return float(combine_draws(values, shares, norm, average, exclusive)[0])
 
 
 def combine_draws(
@@ -141,7 +149,7 @@ def combine_draws(
     shares: Sequence[float],
     norm: float,
     average: str,
-    dependent: bool = False,
+    exclusive: bool = False,
 ) -> FloatArray:
     """:func:`combine`, draw by draw, of samples (R, n_draws)."""
     values = np.stack(list(samples), axis=-1)
@@ -159,7 +167,7 @@ def combine_draws(
         error = large_norm(values, weight, norm)
     else:
         error = roots((weight * values).sum(axis=-1), norm)
-    return np.minimum(error, largest_error(values.shape[-1], norm, average)) if dependent else error
+    return np.minimum(error, largest_error(values.shape[-1], norm, average)) if exclusive else error
 
 
 def roots(powers: FloatArray, norm: float) -> FloatArray:

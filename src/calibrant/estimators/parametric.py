@@ -84,7 +84,7 @@ class Parametric(CellEstimator):
 
     def __post_init__(self) -> None:
         check_choice("family", self.family, FAMILIES)
-        if self.shrinkage != "auto":
+        if not (isinstance(self.shrinkage, str) and self.shrinkage == "auto"):
             shrinkage = check_number("shrinkage", self.shrinkage, least=0, instead="'auto' or ")
             object.__setattr__(self, "shrinkage", shrinkage)
         object.__setattr__(self, "eps", check_eps(self.eps))

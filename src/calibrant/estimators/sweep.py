@@ -202,7 +202,9 @@ def _bin_of(runs: Runs, run: IntArray, strategy: str, eps: float, b: IntArray) -
 def _mean(runs: Runs, start: IntArray, end: IntArray) -> FloatArray:
     """Mean outcome of runs ``start`` to ``end``, both included."""
     weight = runs.weight_sums[end + 1] - runs.weight_sums[start]
-    return np.asarray((runs.outcome_sums[end + 1] - runs.outcome_sums[start]) / weight)
+    outcome = runs.outcome_sums[end + 1] - runs.outcome_sums[start]
+    # Runs whose weights the others round away have no mean.
+    return np.asarray(np.divide(outcome, weight, out=np.full(np.shape(weight), np.nan), where=weight > 0))
 
 
 def _falls(runs: Runs, ends: IntArray, slack: float) -> bool:

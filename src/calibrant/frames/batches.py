@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from ..data.convert import values_of
 from ..data.types import AnyArray, FloatArray, Label
 from .frame_columns import FrameColumns, known
 from .keys import weight_fits
@@ -62,7 +63,7 @@ class Batched:
     def _add(self, sums: Sums, value: Label, frame: Any) -> None:
         total = sums.setdefault(value, self.start())
         y, p, w = self.arrays(frame)
-        groups = () if self.columns.groups is None else (frame[self.columns.groups].to_numpy(),)
+        groups = () if self.columns.groups is None else (values_of(frame[self.columns.groups]),)
         try:
             total.update(y, p, w, *groups)
         except (ValueError, TypeError):  # which leaves the sums unchanged: some rows are bad, or more is wrong
@@ -80,17 +81,22 @@ class Batched:
         for k, name in enumerate(c.probs):
             probs[:, k] = _numbers(batch[name])
         weights = None if c.weight is None else _numbers(batch[c.weight]).astype(np.float64)
+        if c.truths:
+            return np.column_stack([_numbers(batch[name]) for name in c.truths]), probs, weights
         labels = batch[c.label]
         if labels.null_count():
             return np.array([known(v) for v in labels.to_list()], dtype=object), probs, weights
-        return np.asarray(labels.to_numpy()), probs, weights
+        return values_of(labels), probs, weights
 
     def good(self, y: AnyArray, p: FloatArray, w: FloatArray | None) -> AnyArray:
         """Which rows can be read, (n,)."""
         c = self.columns
-        found = np.isin(y, np.array(c.classes, dtype=y.dtype if y.dtype == object else None))
+        if c.truths:
+            found = np.isin(y, (0, 1)).all(axis=1)
+        else:
+            found = np.isin(y, np.array(c.classes, dtype=y.dtype if y.dtype == object else None))
         found &= ((p >= -c.range_tolerance) & (p <= 1 + c.range_tolerance)).all(axis=1)
-        if p.shape[1] > 1:
+        if p.shape[1] > 1 and not c.truths:
             found &= np.abs(p.sum(axis=1, dtype=np.float64) - 1) <= c.sum_tolerance
         if w is not None:
             found &= weight_fits(w)
@@ -166,16 +172,25 @@ def _dask(native: Any, work: Batched) -> Sums:
 
 
 def _spark(native: Any, work: Batched) -> Sums:
-    """Sums of each partition, as bytes."""
+    """Sums of each partition, as bytes, or what is wrong with it: an error of a worker would end as one of Java's."""
 
     def partition(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        yield pa.RecordBatch.from_pydict({"sums": [pickle.dumps(work(_tables(batches)))]})
+        try:
+            found: Any = work(_tables(batches))
+        except (ValueError, TypeError) as error:
+            found = error
+        yield pa.RecordBatch.from_pydict({"sums": [pickle.dumps(found)]})
 
-    found = native.mapInArrow(partition, "sums binary").toLocalIterator()
-    # Bytes of our own workers, written above: nobody else's are read.
-    return reduce(merged, (pickle.loads(bytes(row["sums"])) for row in found), Sums())
+    def read(row: Any) -> Sums:
+        # Bytes of our own workers, written above: nobody else's are read.
+        found = pickle.loads(bytes(row["sums"]))
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[no-any-return]  # pickled above
+
+    return reduce(merged, map(read, native.mapInArrow(partition, "sums binary").toLocalIterator()), Sums())
 
 
 def _numbers(series: Any) -> FloatArray:

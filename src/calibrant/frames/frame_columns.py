@@ -11,9 +11,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..data.columns import check_one_column, check_roles, named_labels, named_order
-from ..data.labels import _missing, check_label_list, encode_binary, labels_in_order
+from ..data.checks import called
+from ..data.columns import check_distinct, check_one_column, check_roles, named_labels, named_order, only_count
+from ..data.labels import check_label_list, encode_binary, is_missing, labels_in_order
 from ..data.predictions import Predictions
+from ..data.shares import ROUNDINGS, two_labels
 from ..data.types import AnyArray, Label
 from ..data.validation import RANGE_TOLERANCE, SUM_TOLERANCE
 
@@ -30,6 +32,9 @@ class FrameColumns:
     frame : narwhals frame
         With labels of categories as text.
     label, weight, by, groups : str
+        ``label`` is empty where rows have several labels.
+    truths : tuple of str
+        Columns that say which of several labels a row has, in the order of ``classes``; empty where a row has one.
     probs : tuple of str
         Columns of probabilities, in the order of ``classes``.
     dtype : numpy.dtype
@@ -58,6 +63,7 @@ class FrameColumns:
     told: bool = True
     floats: bool = True
     groups: str | None = None
+    truths: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> FrameColumns:
@@ -65,42 +71,57 @@ class FrameColumns:
 
         ``roles`` are the names of columns by the argument that names them.
         """
-        read = as_frame(frame)
-        schema = dict(read.collect_schema())
+        read, schema = _read(frame)
         label, weight, by, groups = (roles[name] for name in ("label", "weight", "by", "groups"))
         prob = roles["prob"]
         given = (prob,) if isinstance(prob, str) else prob
         probs = tuple(given) if isinstance(given, Sequence) else (given,)
         optional = {"weight": weight, "by": by, "groups": groups}
-        named = {"label": (label,), "prob": probs, **{k: (v,) for k, v in optional.items() if v is not None}}
+        truths = tuple(label) if isinstance(label, (list, tuple)) else ()
+        named = {"label": truths or (label,), "prob": probs, **{k: (v,) for k, v in optional.items() if v is not None}}
         if not probs:
             raise ValueError("prob must name at least one column; got none")
         if len(probs) > MOST_CLASSES:
             raise ValueError(f"prob must name at most {MOST_CLASSES} columns; got {len(probs)}")
         check_roles(named, schema)
+        if truths:
+            _check_pairs(truths, probs, pos, schema)
         for argument in ("prob", "weight"):
             for name in named.get(argument, ()):
                 if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                     raise TypeError(f"{argument} must hold numbers; column {name!r} holds {schema[name]}")
-        kind = schema[label]
+        for argument in ("by", "groups"):
+            if argument in named and schema[roles[argument]].is_nested():
+                kind = schema[roles[argument]]
+                raise TypeError(f"{argument} must hold one value per row; column {roles[argument]!r} holds {kind}")
+        _check_spark(read, [name for names in named.values() for name in names])
+        read = _in_floats(read, schema, [*truths, *probs, *named.get("weight", ())])
+        kind = nw.Float64() if truths else schema[label]
         if isinstance(kind, nw.Categorical | nw.Enum) or kind in (nw.Categorical, nw.Enum):
-            read = read.with_columns(nw.col(label).cast(nw.String))
+            read = _as_text(read, label)
         elif not (kind.is_integer() or kind.is_float() or kind in (nw.Boolean, nw.String)):
             raise TypeError(f"label must hold labels (int, bool or str); column {label!r} holds {kind}")
+        if kind.is_float() and len(probs) <= 2:
+            read, weight = without_shares(read, label, kind, weight, labels, pos)
         floats = [schema[p] for p in probs]
-        dtype = np.dtype(np.float32 if all(f == nw.Float32 for f in floats) else np.float64)
+        kinds = {nw.Float16: np.float16, nw.Float32: np.float32}
+        dtype = np.result_type(*(next((kinds[k] for k in kinds if f == k), np.float64) for f in floats))
         found = cls(
             read,
-            label,
+            "" if truths else label,
             probs,
             weight,
             by,
             dtype,
             kind,
             groups=groups,
-            floats=all(f in (nw.Float32, nw.Float64) for f in floats),
+            truths=truths,
+            floats=all(f.is_float() for f in floats),
         )
-        found = found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
+        if truths:
+            return found._of_labels(labels)
+        with called(y_true=f"label (column {label!r})", y_prob="prob"):
+            found = found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
         text = kind == nw.String or kind in (nw.Categorical, nw.Enum)
         if any(isinstance(label, str) != text for label in found.classes):
             raise TypeError(
@@ -138,6 +159,16 @@ class FrameColumns:
         named = named_labels(self.probs, seen, None)
         return replace(self, classes=tuple(labels_in_order(seen, k) if named is None else named))
 
+    def _of_labels(self, labels: Any) -> FrameColumns:
+        """Several labels: as given, else the names of their columns, or those of their probabilities."""
+        k = len(self.truths)
+        if labels is None:
+            labels = next((names for names in (self.truths, self.probs) if not only_count(names)), range(k))
+        classes = check_label_list(labels, k)
+        order = named_order(self.probs, classes)
+        probs = self.probs if order is None else tuple(self.probs[i] for i in order)
+        return replace(self, probs=probs, classes=classes)
+
     def with_labels(self, seen: AnyArray) -> FrameColumns:
         """These, for a single column, with the labels that the rows have."""
         _, classes, positive = encode_binary(seen, None, 1)
@@ -149,8 +180,11 @@ class FrameColumns:
 
     def seen(self) -> tuple[Label, ...]:
         """Distinct labels of the frame, sorted: one small query."""
-        found = collected(self.frame.select(nw.col(self.label)).unique())[self.label].to_list()
-        known = [v for v in found if not _missing(v)]
+        try:
+            found = collected(self.frame.select(nw.col(self.label)).unique())[self.label].to_list()
+        except TypeError as error:  # Dask takes lists for text
+            raise TypeError(f"label must hold labels (int, bool or str); those of {self.label!r}: {error}") from error
+        known = [v for v in found if not is_missing(v)]
         if not known:
             raise ValueError(f"label must hold labels; column {self.label!r} has none")
         if len(known) > MOST_CLASSES:
@@ -169,7 +203,7 @@ class FrameColumns:
     @property
     def scores(self) -> Any:
         """Type of the scores in an engine."""
-        return nw.Float32 if self.dtype == np.float32 else nw.Float64
+        return nw.Float64 if self.dtype == np.float64 else nw.Float32
 
     @property
     def plain(self) -> bool:
@@ -195,7 +229,11 @@ class FrameColumns:
     @property
     def names(self) -> list[str]:
         """All that are read."""
-        return [self.label, *self.probs, *(c for c in (self.weight, self.by, self.groups) if c is not None)]
+        return [
+            *(self.truths or [self.label]),
+            *self.probs,
+            *(c for c in (self.weight, self.by, self.groups) if c is not None),
+        ]
 
     @cached_property
     def engine(self) -> str:
@@ -206,8 +244,103 @@ class FrameColumns:
     def empty(self) -> Predictions:
         """Predictions of these labels without rows, which a notion reads."""
         shape = (0,) if self.positive is not None else (0, len(self.probs))
-        nothing: AnyArray = np.empty(0, np.intp)
-        return Predictions(np.empty(shape, self.dtype), nothing, None, self.classes, self.positive, self.eps)
+        nothing: AnyArray = np.empty((0, len(self.truths)), bool) if self.truths else np.empty(0, np.intp)
+        held = np.result_type(self.dtype, np.float32)
+        return Predictions(np.empty(shape, held), nothing, None, self.classes, self.positive, self.eps)
+
+
+def _read(frame: Any) -> tuple[Any, dict[str, Any]]:
+    """A frame, and the kinds of its columns by their names; ValueError where two have one name."""
+    try:
+        read = as_frame(frame)
+        if read.implementation.is_dask() or read.implementation.is_pyspark():  # which only fail where it is read
+            check_distinct("a frame", list(nw.to_native(read).columns))
+        return read, dict(read.collect_schema())
+    except (nw.exceptions.DuplicateError, ValueError) as error:
+        raise ValueError(f"frame must have columns of different names: {' '.join(str(error).split())}") from error
+
+
+def without_shares(
+    frame: Any, label: str, kind: Any, weight: str | None, labels: Any, pos: Any
+) -> tuple[Any, str | None]:
+    """A frame with one outcome per row, and its column of weights: rows with shares as :class:`SplitRows` makes them.
+
+    Rows whose labels are not shares stay, once, as they are.
+    """
+    y, hit_other = nw.col(label), two_labels(labels, pos)
+    between = ((y > 0) & (y < 1)).cast(nw.Int64)
+    found = collected(frame.select(_calibrant_n=between).select(nw.col("_calibrant_n").sum()))["_calibrant_n"]
+    if not found.to_list()[0] or any(isinstance(one, str) for one in hit_other):
+        return frame, weight
+    hit, other = (nw.lit(float(one), kind) for one in hit_other)
+    valid, eps = (y >= 0) & (y <= 1), ROUNDINGS * float(np.finfo(np.float32 if kind == nw.Float32 else float).eps)
+    w = nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64)
+    part = w * y.cast(nw.Float64)
+    counted = (w % 1 == 0) & ((part - part.round()).abs() <= eps * w)
+    with_label = nw.when(counted).then(part.round()).otherwise(part)
+    without = nw.when(counted).then(w - part.round()).otherwise(w * (1.0 - y.cast(nw.Float64)))
+    column = "_calibrant_weight" if weight is None else weight
+    ones = frame.filter(y.is_null() | (y != 0)).with_columns(
+        **{label: nw.when(valid).then(hit).otherwise(y), column: nw.when(valid).then(with_label).otherwise(w)}
+    )
+    rest = frame.filter((y >= 0) & (y < 1)).with_columns(**{label: other, column: without})
+    return nw.concat([ones, rest]), column
+
+
+def _check_pairs(truths: Sequence[str], probs: Sequence[str], pos: Any, schema: Mapping[str, Any]) -> None:
+    """Judge the columns of several labels: numbers, one column of probabilities each."""
+    if pos is not None:
+        raise ValueError(f"pos_label is for one label per row; label names {len(truths)} columns (got {pos!r})")
+    if len(truths) != len(probs) or len(truths) < 2:
+        raise ValueError(
+            f"label and prob must name as many columns, at least 2, for several labels; got {len(truths)} and "
+            f"{len(probs)}: for one label pass the names alone"
+        )
+    for name in truths:
+        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            raise TypeError(
+                f"label must hold 0 or 1 in each of several columns; column {name!r} holds {schema[name]}: for one "
+                "label per row name its column alone"
+            )
+
+
+def _check_spark(frame: Any, names: Sequence[str]) -> None:
+    """ValueError for names that Spark reads something into, or that it cannot tell from another."""
+    kind = frame.implementation
+    if not (kind.is_pyspark() or kind.is_pyspark_connect()):
+        return
+    native = nw.to_native(frame)
+    cased = native.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    for name in names:
+        if "." in name or "`" in name:
+            raise ValueError(f"frame must have columns without dots and ` for Spark; got {name!r}: rename it")
+        alike = [] if cased else [c for c in native.columns if c != name and c.casefold() == name.casefold()]
+        if alike:
+            raise ValueError(
+                f"frame must have columns that Spark tells apart; got {name!r} and {alike[0]!r}: rename one"
+            )
+
+
+def _as_text(frame: Any, label: str) -> Any:
+    """The frame with categories as text; TypeError for those that are none, such as intervals."""
+    try:
+        return frame.with_columns(nw.col(label).cast(nw.String))
+    except Exception as error:  # of the library of the frame, whatever it raises
+        raise TypeError(f"label must hold labels (int, bool or str); column {label!r} has other categories") from error
+
+
+def _in_floats(frame: Any, schema: dict[str, Any], columns: Sequence[str]) -> Any:
+    """Truth values, decimals and half floats as floats, which all engines compare and multiply.
+
+    DuckDB takes the largest number that a Parquet file declares for the largest there is, and NaN for none, unless it
+    cannot tell where a number comes from.
+    """
+    odd = [c for c in columns if not (schema[c].is_float() or schema[c].is_integer())]
+    found = [nw.col(c).cast(nw.Float64) for c in odd]
+    found += [nw.col(c).cast(nw.Float32) for c in columns if schema[c] == nw.Float16]  # which Arrow does not compare
+    if frame.implementation.is_duckdb():
+        found += [nw.when(~nw.col(c).is_null()).then(nw.col(c)).alias(c) for c in columns if schema[c].is_float()]
+    return frame.with_columns(*found) if found else frame
 
 
 def as_frame(frame: Any) -> Any:
@@ -227,7 +360,7 @@ def as_frame(frame: Any) -> Any:
 
 def known(value: Any) -> Any:
     """A value of a column; None for one that is missing, however that is written."""
-    return None if _missing(value) else value
+    return None if is_missing(value) else value
 
 
 def collected(frame: Any) -> Any:

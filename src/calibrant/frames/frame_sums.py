@@ -16,7 +16,7 @@ from ..data.progress import working
 from ..data.result import with_origin
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
-from ..measure.sums_by_class import FINE_CELLS
+from ..measure.sums_by_class import FINE_CELLS, Totals
 from ..notions import ClassSpecific, Notion, as_notion
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
@@ -37,7 +37,7 @@ _MOST_EDGES = 100
 def from_frame(
     frame: Any,
     *,
-    label: str,
+    label: str | Sequence[str],
     prob: str | Sequence[str],
     weight: str | None = None,
     groups: str | None = None,
@@ -57,8 +57,12 @@ def from_frame(
     frame : data frame, lazy frame or relation
         A frame of Polars (lazy or eager), DuckDB, pandas, pyarrow, Dask, PySpark (classic or Connect), or another
         library that narwhals reads. Lazy ones are not loaded.
-    label : str
-        Column of observed labels: whole numbers, bools, text or categories.
+    label : str, or list of str
+        Column of observed labels: whole numbers, bools, text or categories; or floats that are shares in [0, 1] (see
+        :func:`calibrant.as_predictions`), with at most two columns of probabilities. A list: rows have several labels
+        or none (:class:`calibrant.notions.Multilabel`), and each column says of one label, by 0 or 1, whether a row has
+        it; ``prob`` lists as many columns. For ``"multilabel:micro"`` the dependence of the entries of a row, which
+        intervals allow for, is estimated batch by batch, and so differs a little between engines.
     prob : str or sequence of str
         Column of the probability of ``pos_label``; or one column per class, at most 1000.
     weight : str, optional
@@ -113,6 +117,8 @@ def from_frame(
     follow exactly. Several columns, estimators with other bins than hard ones, and frames of pandas and Dask without
     ``by`` (whose subgroups cost twice our own counts) are read batch by batch: in Dask's and Spark's workers, whose
     sums are added; from others in this process, some 16 MB at a time. Batches know 65536 cells, whatever ``n_cells``.
+    A column of float labels takes one small query more, which looks for shares; a frame with shares is read twice, the
+    rows of each outcome once, and bad rows may count twice.
 
     Sums agree with ``Accumulator().update`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
     pass over the columns, in constant memory; `docs/scale.md` has times.
@@ -148,6 +154,7 @@ def from_frame(
         refuse(everything, lost, n)
     if lost:
         everything = replace(everything, frame=everything.frame.filter(~no_group(everything)))
+    _check_groups(everything, given.notion)
     sums = _Reading(settings, _bins(given), n_cells, on_invalid).all_rows(replace(everything, groups=None))
     if groups is not None:
         hang_together(sums, everything)
@@ -179,8 +186,7 @@ class _Reading:
             (c, table), how = self._keyed(c), "one aggregation"
             found = self._filled(c, table)
         self._check(c, found.dropped, found.n_samples)
-        if not found.required_totals().weight > 0:
-            raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
+        self._check_weight(c, found.required_totals())
         found.source = f"{how}, {c.engine}"
         return found
 
@@ -221,7 +227,8 @@ class _Reading:
         c = c if self._adds_up(c) else c.looked_up()
         positive = None if c.positive is None else c.classes[c.positive]
         with working("from_frame"):
-            return added(c, partial(Accumulator, **self.settings, labels=c.classes, pos_label=positive))
+            start = partial(_begun, bool(c.truths), **self.settings, labels=c.classes, pos_label=positive)
+            return added(c, start)
 
     def _keyed(self, c: FrameColumns) -> tuple[FrameColumns, KeyTable]:
         """The columns with the labels that the rows have, 1 and either 0 or -1; and sums by key."""
@@ -241,6 +248,15 @@ class _Reading:
             empty.totals, empty.problem_sums = decoded(table.where(good), self.needs, self.cells, label, c.positive)
         return empty
 
+    def _check_weight(self, c: FrameColumns, totals: Totals) -> None:
+        """ValueError for weights that are all zero, or whose squares floats do not hold."""
+        if not totals.weight > 0:
+            raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
+        if not 0 < totals.squares < np.inf:
+            raise ValueError(
+                f"weight must have squares within range; those of column {c.weight!r} have not: rescale it"
+            )
+
     def _check(self, c: FrameColumns, bad: int, n_read: int) -> None:
         """ValueError unless there are rows and none of them is bad, or bad ones may be left out."""
         n = bad + n_read
@@ -248,6 +264,22 @@ class _Reading:
             raise ValueError("frame must not be empty; got 0 rows")
         if bad and (self.on_invalid == "raise" or bad == n):
             refuse(c, bad, n)
+
+
+def _check_groups(c: FrameColumns, notion: str | Notion) -> None:
+    """ValueError for groups of rows whose labels, of one problem, are groups already."""
+    if c.truths and c.groups is not None and str(as_notion(notion, c.empty)) == "multilabel:micro":
+        raise ValueError(
+            "groups cannot be read by from_frame for the notion 'multilabel:micro': use 'multilabel', or add pieces to "
+            "Accumulator(notion='multilabel:micro')"
+        )
+
+
+def _begun(several: bool, **settings: Any) -> Accumulator:
+    """An accumulator without rows, which may have ``several`` labels even where those of a batch have one each."""
+    found = Accumulator(**settings)
+    found.several = several
+    return found
 
 
 def _bins(given: Accumulator) -> list[Any]:

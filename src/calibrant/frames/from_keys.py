@@ -44,6 +44,7 @@ def moments(
     return BinMoments(need.edges, need.mapping, mass, score, positive, squares, mass, rows, integral)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # weights out of range are refused afterwards
 def decoded(
     table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int
 ) -> tuple[Totals, SumsByClass]:

@@ -36,7 +36,7 @@ def hang_together(sums: Accumulator, c: FrameColumns) -> None:
     notion, totals = sums.notion, sums.required_totals()
     c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
     label = None if sums.positive is None else sums.classes[sums.positive]
-    (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label)).values()
+    (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label, several=sums.several)).values()
     (tally,) = added(c, partial(GroupSums, ranked)).values()
     some = next(iter(tally.groups.values()))
     if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
@@ -72,6 +72,7 @@ class RankCounts:
     pos_label: Label
     counts: dict[str, AnyArray] = field(default_factory=dict)
     dropped: int = 0
+    several: bool = False
 
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
@@ -82,16 +83,17 @@ class RankCounts:
             table[first : first + len(problems)] += found.reshape(-1, RANK_TABLE)
 
     def __add__(self, other: RankCounts) -> RankCounts:
-        return RankCounts(self.notion, self.labels, self.pos_label, _summed(self.counts, other.counts))
+        return replace(self, counts=_summed(self.counts, other.counts))
 
     def problems_of(self, name: str) -> int:
         """Number of problems of the notion, or of classes."""
-        return len(self.labels) if name == "by_class" or self.notion.splits else 1
+        return len(self.labels if name == "by_class" else self.notion.labels(self.labels))
 
     def problems(self, y: Any, p: Any, w: Any, groups: Any) -> Iterator[tuple[str, int, Problem, IntArray]]:
         """Rows of some problems at a time: the number of the first problem, and its rows."""
         read_groups(groups, len(y))
-        given = as_predictions(y, p, labels=self.labels, pos_label=self.pos_label, sample_weight=w)
+        about = {"labels": self.labels, "pos_label": self.pos_label, "multilabel": self.several or None}
+        given = as_predictions(y, p, sample_weight=w, **about)
         reduction = self.notion.reduce(given)
         every = np.arange(given.n_samples)
         if isinstance(reduction, Problem):
@@ -134,7 +136,10 @@ class GroupSums:
 
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
-        keys, code = np.unique(groups, return_inverse=True)
+        try:
+            keys, code = np.unique(groups, return_inverse=True)
+        except TypeError as error:
+            raise TypeError(f"groups must hold values of one kind, which can be sorted: {error}") from error
         some = GroupSums(self.ranked, keys)
         for name, first, problems, rows in self.ranked.problems(y, p, w, groups):
             some._take(name, first, problems, code.reshape(-1)[rows])

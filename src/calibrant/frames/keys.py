@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.predictions import COUNTED
+from ..data.printing import printable
 from ..data.types import AnyArray, FloatArray
 from ..sums import Bins, Edges
 from .frame_columns import FrameColumns, collected
@@ -22,7 +23,7 @@ _OUTCOMES = 4
 _PREFIX = "_calibrant_"
 _REASON = _PREFIX + "reason"
 #: Whole numbers up to here are held exactly.
-_HELD = {np.dtype(np.float32): 2.0**24, np.dtype(np.float64): 2.0**53}
+_HELD = {nw.Float32: 2.0**24, nw.Float64: 2.0**53}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,26 +74,34 @@ class KeyTable:
     @property
     def integral(self) -> bool:
         """Whether weights count repeats."""
-        return "w" not in self.sums or (not self.sums["parts"].any() and float(self.weight.sum()) <= COUNTED)
+        with np.errstate(over="ignore"):  # weights whose squares are out of range are refused later
+            total = float(self.weight.sum())
+        return "w" not in self.sums or (not self.sums["parts"].any() and total <= COUNTED)
 
     def score(self, cells: int) -> FloatArray:
         """Sum of weighted scores."""
-        return (self.sums["offset"] + self.step // 2 * self.weight) / cells
+        with np.errstate(over="ignore"):
+            return (self.sums["offset"] + self.step // 2 * self.weight) / cells
 
 
 def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     """Possible faults of a row with their conditions, in order: for the second query, which finds the fault."""
-    label = nw.col(c.label)
-    found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
-    known = _is_any(label, c.possible)
-    hint = ": pass pos_label=, the label that the probabilities are of" if set(c.possible) <= {-1, 0, 1} else ""
-    found.append((f"{c.label!r} is none of the labels {list(c.possible)!r}{hint}", ~known))
+    found: list[tuple[str, Any]] = []
+    possible = (0, 1) if c.truths else c.possible
+    alone = not c.truths and set(possible) <= {-1, 0, 1}
+    hint = ": pass pos_label=, the label that the probabilities are of" if alone else ""
+    for name in c.truths or (c.label,):
+        label = nw.col(name)
+        found.append((f"{name!r} is missing", label.is_null()))
+        found.append((f"{name!r} is none of the labels {list(possible)!r}{hint}", ~_is_any(label, possible)))
     for name in c.probs:
         p = nw.col(name)
         found.append((f"{name!r} is missing", p.is_null()))
         found.append((f"{name!r} is not a number in [0, 1]", ~_between(p, -c.range_tolerance, 1 + c.range_tolerance)))
-    if len(c.probs) > 1:
-        total = nw.sum_horizontal(*(nw.col(p).cast(nw.Float64) for p in c.probs))
+    if len(c.probs) > 1 and not c.truths:
+        parts = [nw.col(p).cast(nw.Float64) for p in c.probs]
+        # Dask does not see that a sum over columns has their rows; others would nest a thousand sums.
+        total = reduce(add, parts) if c.frame.implementation.is_dask() else nw.sum_horizontal(*parts)
         found.append((f"probabilities do not sum to 1 within {c.sum_tolerance:g}", (total - 1).abs() > c.sum_tolerance))
     if c.weight is not None:
         w = nw.col(c.weight)
@@ -114,7 +123,7 @@ def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
     example = collected(marked.select(_REASON, *c.names).head(1))
     (row,) = example.rows(named=True)
     found = conditions[int(row.pop(_REASON))][0]
-    shown = ", ".join(f"{name}={value!r}" for name, value in row.items())
+    shown = ", ".join(f"{printable(name)}={value!r}" for name, value in row.items())
     raise ValueError(
         f"frame has {n_bad:,} bad row{'s' if n_bad > 1 else ''} of {n:,}; in one of them {found}: {shown}. "
         "Correct them, or drop them with on_invalid='drop'"
@@ -142,13 +151,17 @@ def aggregate(c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
     which looks at each row first.
     """
     # Spark's floor overflows where a score is not a number.
-    if c.plain and not (c.frame.implementation.is_pyspark() or c.frame.implementation.is_pyspark_connect()):
+    if c.plain and not _is_spark(c.frame):
         found = _aggregated(c.frame, _as_they_are(c), c, needs, cells)
         if not (found.outcome == BAD).any():
             return found
     first = _looked_at(c)
     frame = c.frame.with_columns(**{_PREFIX + name: value for name, value in first.items()})
     return _aggregated(frame, {name: nw.col(_PREFIX + name) for name in first}, c, needs, cells)
+
+
+def _is_spark(frame: Any) -> bool:
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
 def _as_they_are(c: FrameColumns) -> dict[str, Any]:
@@ -186,7 +199,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
     """One GROUP BY. Keys are whole numbers in the scores' own arithmetic where that holds them, and cast once."""
     sizes, steps = [need.edges.n_bins + 2 for need in needs], 2 * cells + 1
     largest = _OUTCOMES * float(np.prod(sizes)) * steps
-    kind = c.scores if largest < _HELD[c.dtype] else nw.Float64
+    kind = c.scores if largest < _HELD[c.scores] else nw.Float64
     s, o, x = row["s"], row["o"], row["s"].cast(nw.Float64)
     # Powers of two scale without rounding. Twice the cell, and one more within it: nodes are distinct.
     place = s * nw.lit(float(cells), c.scores)
@@ -205,7 +218,9 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
     if "w" in row:
         w = row["w"]
         added = {name: nw.when(w > 0).then(value * w).otherwise(nw.lit(0.0)) for name, value in added.items()}
-        added |= {"w": w, "w2": w * w, "parts": (w != w.floor()).cast(nw.Float64)}
+        # Spark's floor overflows where a weight is beyond 64 bits.
+        parts = w % 1 != 0 if _is_spark(frame) else w != w.floor()
+        added |= {"w": w, "w2": w * w, "parts": parts.cast(nw.Float64)}
     names = {name: _PREFIX + name + "_of_row" for name in added}
     keys = [_PREFIX + "k"] if c.by is None else [c.by, _PREFIX + "k"]
     of_rows = {names[name]: value for name, value in added.items()}

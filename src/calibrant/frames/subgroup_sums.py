@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,7 +130,11 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         about = next(iter(self.values()))
         (label,) = about.required().labels if len(about.required().labels) == 1 else (None,)
         notion: Any = about.notion
-        if notion.per_class or any(column.cells.n_subgroups and column.kept is None for column in self._columns):
+        if (
+            notion.several
+            or notion.per_class
+            or any(column.cells.n_subgroups and column.kept is None for column in self._columns)
+        ):
             raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
         rng = check_random_state(random_state)
         return with_origin(
@@ -232,7 +236,4 @@ def of_accumulators(column: Subgroups, sums: Sequence[Accumulator]) -> Subgroups
 
 def stacked(sums: Sequence[Any]) -> Any:
     """Sums of problems side by side, each of which has a leading axis of one."""
-    whole = [one.dense for one in sums] if isinstance(sums[0], GridMoments) else sums
-    names = [field.name for field in fields(whole[0]) if isinstance(getattr(whole[0], field.name), np.ndarray)]
-    joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in whole]) for name in names}
-    return replace(whole[0], integral=all(one.integral for one in whole), **joined)
+    return BinMoments.together([one.dense for one in sums] if isinstance(sums[0], GridMoments) else sums)

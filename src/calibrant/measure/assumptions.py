@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_int, check_positive, check_type
+from ..data.checks import check_int, check_positive, check_type, received
 from ..data.problem import VectorProblem
 from ..data.public_function import SumsOfRows
 from ..data.types import Interval
@@ -186,13 +186,13 @@ def as_assumption(assume: str | Assumption) -> Assumption:
     name, colon, value = check_type("assume", assume, str, allowed).partition(":")
     kind, read, needed = _NAMES.get(name, (None, None, False))
     if kind is None or (colon and read is None) or (needed and not colon):
-        raise ValueError(f"assume must be {allowed}; got {assume!r}")
+        raise ValueError(f"assume must be {allowed}; got {received(assume)}")
     if not colon:
         return kind()
     try:
         found = read(value) if read else None
     except ValueError:
-        raise ValueError(f"assume must be {allowed}; got {assume!r}") from None
+        raise ValueError(f"assume must be {allowed}; got {received(assume)}") from None
     return kind(found)
 
 
@@ -206,6 +206,10 @@ def _judge(assumption: Assumption, question: Question) -> RowsAlike:
         )
     if isinstance(reduction, VectorProblem):
         raise TypeError(f"{refused}for the notion {question.notion!r}: use 'confidence', 'top-label' or 'classwise'")
+    if question.dependent and not question.exclusive and len(question) > 1:
+        raise TypeError(
+            f"{refused}for the notion {question.notion!r}, whose problems are not of classes: take one of them"
+        )
     if reduction.design is not None:
         raise ValueError(f"{refused}for rows in groups: it treats rows as independent; use assume='smooth'")
     if reduction.weights is not None and not reduction.integral:

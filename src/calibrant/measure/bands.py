@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.checks import received
 from ..data.types import AnyArray, FloatArray
 from ..estimators.base import Cells
 from ..estimators.isotonic import isotonic_means
@@ -54,8 +55,8 @@ def check_band(band: str, *, binned: bool) -> str:
     """Judge the ``band`` argument, and whether the curve can have it."""
     allowed = BANDS if binned else BANDS[:3]
     if not isinstance(band, str) or band not in allowed:
-        more = " for a curve without bins" if band in BANDS else ""
-        raise ValueError(f"band must be one of {', '.join(map(repr, allowed))}{more}; got {band!r}")
+        more = " for a curve without bins" if isinstance(band, str) and band in BANDS else ""
+        raise ValueError(f"band must be one of {', '.join(map(repr, allowed))}{more}; got {received(band)}")
     return band
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from ..data.checks import is_auto
 from ..data.problem import VectorProblem
 from ..data.public_function import InputOptions, public_function
 from ..data.validation import as_predictions
 from ..estimators import Binned, Estimator
 from ..estimators.norm import combine
 from ..notions import Notion, as_notion
-from .estimation import calibration_error
+from .estimation import calibration_error, known
 from .question import resolve_estimator
 
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")
@@ -85,11 +86,13 @@ def squared_calibration_error(
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)
     if isinstance(reduction, VectorProblem):
-        return resolve_estimator(estimator, reduction, named.name, 2)._square(reduction)
-    chosen = DEFAULT if estimator == "auto" else resolve_estimator(estimator, reduction, named.name, 2)
+        reader = resolve_estimator(estimator, reduction, named.name, 2)
+        return known(reader._square(reduction), reader, predictions.n_samples, named.name)
+    chosen = DEFAULT if is_auto(estimator) else resolve_estimator(estimator, reduction, named.name, 2)
     squares = [chosen._square(problem) for problem in reduction]
     # The squares are the errors to be averaged here: norm 1 takes no root, and so cuts nothing.
-    return combine(squares, reduction.shares, 1, reduction.average)
+    square = combine(squares, reduction.shares, 1, reduction.average)
+    return known(square, chosen, predictions.n_samples, named.name)
 
 
 @public_function(grouped=True)

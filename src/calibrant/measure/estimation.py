@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from ..data.checks import check_norm, check_random_state, check_resamples
+from ..data.dependence import warn_of_draws
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, SumsOfRows, public_function
@@ -99,8 +100,8 @@ def calibration_error(
         value = root(reader.power(reduction, p), p)
     else:
         powers = reader._powers(reduction, p)
-        value = combine(powers, reduction.shares, p, reduction.average, reduction.dependent)
-    return _known(value, reader, predictions.n_samples, chosen.name)
+        value = combine(powers, reduction.shares, p, reduction.average, reduction.exclusive)
+    return known(value, reader, predictions.n_samples, chosen.name)
 
 
 @public_function(grouped=True, sums=True)
@@ -192,6 +193,8 @@ def estimate(
     n_resamples = check_resamples(n_resamples)
     rng = check_random_state(random_state)
     rows = y_true if isinstance(y_true, SumsOfRows) else as_predictions(y_true, y_prob, **inputs)
+    if isinstance(rows, Predictions):
+        warn_of_draws(rows)
     question = Question.of(rows, notion, estimator, norm, level)
     interval = given.interval(question, rng)
     if interval is None:
@@ -199,7 +202,7 @@ def estimate(
     else:
         found = _assumed(question, given, interval, n_resamples, rng)
     if isinstance(rows, Predictions):
-        _known(found.value, cast(Estimator, question.estimator), question.n_samples, question.notion)
+        known(found.value, cast(Estimator, question.estimator), question.n_samples, question.notion)
     return found
 
 
@@ -279,7 +282,7 @@ def estimate_from_fits(
     return _result(estimator, values, credible(drawn, question.informative), question, curve), drawn
 
 
-def _known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:
+def known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:
     """The value; a warning where there is none."""
     if np.isnan(value):
         few = f"{n_samples} row{'s' if n_samples != 1 else ''}"

@@ -85,7 +85,7 @@ def reach(distance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """
     nodes, table = _above(level)
     c = np.interp(distance, nodes, table)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         tilted = (distance**2 + c**2) / (2 * distance)
     return np.where(distance < np.abs(c), tilted, c), c
 
@@ -359,7 +359,7 @@ def invert(paths: Sequence[TruthPath], question: Question, largest: float) -> tu
     if not truths[-1] > 0:
         # Not one deviation in n samples: the exact binomial bound.
         return Interval(0.0, float(1 - tail ** (1 / max(question.size, 1.0)))), 0.0
-    widen = spread_together(len(paths)) if question.dependent else 1.0
+    widen = question.spread(len(paths), spread_together(len(paths)))
     table = np.empty((3, SCALES.size))
     draws = min(p.powers.shape[-1] for p in paths)  # problems of very many distinct scores are drawn less often
     for i in range(SCALES.size):

@@ -40,7 +40,14 @@ from .sums_by_class import TOGETHER, SumsByClass, Totals, fine_on
 
 FORMAT, VERSION = "calibrant-accumulator", 1
 #: Notions whose sums can be kept.
-_NOTIONS = (notions.ClassSpecific, notions.Classwise, notions.Confidence, notions.TopLabel)
+_NOTIONS = (
+    notions.ClassSpecific,
+    notions.Classwise,
+    notions.Confidence,
+    notions.Multilabel,
+    notions.Ordinal,
+    notions.TopLabel,
+)
 _CODEC = Codec(estimator=estimators, notion=notions)
 
 
@@ -113,8 +120,14 @@ def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
             None if rows[f] is None else _sums_by_class_of(rows[f], needs) for f in ("problem_sums", "by_class")
         )
         need(problem_sums is not None, "problem_sums must be there")
-        _agree(notion, classes, positive, problem_sums, by_class)
-        _add_up(problem_sums, totals.weight, every=notion.dependent)
+        several = rows["several"]
+        need(isinstance(several, bool), "several must be true or false")
+        need(not several or positive is None, "of several labels none is positive")
+        ones = np.isclose(totals.class_weight.sum(), totals.weight, rtol=1e-6)
+        need(several or ones, "class_weight must add up to weight")
+        _agree(notion, classes, positive, problem_sums, by_class, several=several)
+        pooled = len(classes) if several and not notion.per_class and notion.several else 1
+        _add_up(problem_sums, totals.weight * pooled, every=notion.dependent)
         if by_class is not None:
             _add_up(by_class, totals.weight, every=True)
     return {
@@ -124,21 +137,30 @@ def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
         "problem_sums": problem_sums,
         "by_class": by_class,
         "groups": groups,
+        "several": several,
     }
 
 
 def _agree(
-    notion: Any, classes: tuple[Any, ...], positive: int | None, problem_sums: Any, by_class: SumsByClass | None
+    notion: Any,
+    classes: tuple[Any, ...],
+    positive: int | None,
+    problem_sums: Any,
+    by_class: SumsByClass | None,
+    *,
+    several: bool,
 ) -> None:
     """The problems are those of the notion."""
     need(isinstance(notion, _NOTIONS), "notion must be that of the rows")
+    of_labels = isinstance(notion, (notions.ClassSpecific, notions.Multilabel))
+    need(of_labels if several else not isinstance(notion, notions.Multilabel), "notion must be that of the rows")
     if isinstance(notion, notions.ClassSpecific):
         need(
             len(problem_sums.labels) == 1 and problem_sums.labels[0] in classes,
             "problem_sums must be of one of the labels",
         )
     else:
-        wanted = (None,) if isinstance(notion, notions.Confidence) else classes
+        wanted = notion.labels(classes)
         need(problem_sums.labels == wanted, f"problem_sums must be of {list(wanted)!r}")
     need(problem_sums.fine == (not notion.splits and not notion.dependent), "fine must be that of the notion")
     need((by_class is None) == (positive is not None and not notion.dependent), "by_class must be there, or not")

@@ -61,13 +61,13 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     if not m:
         return Credible(Interval(nan, nan), nan, nan)
     dependent = question.dependent and m > 1
-    log_odds = float(draws.log_odds[known].sum()) * ((m - 1) / m if dependent else 1.0)
+    log_odds = float(draws.log_odds[known].sum()) * ((m - 1) / m if dependent and question.exclusive else 1.0)
     calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
     values = np.sort(question.combine_draws(draws.powers))
     together = dependent and question.average != "max"
     level = question.level
     factor, tail = (1.0, (1 - level) / 2) if draws.corrected else (widening(question.size), 1 - level)
-    factor *= float(np.sqrt(1 + CORRELATION * (m - 1))) if together else 1.0
+    factor *= question.spread(m, float(np.sqrt(1 + CORRELATION * (m - 1)))) if together else 1.0
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))

@@ -44,6 +44,8 @@ class Question:
         How the errors of several problems combine; see :class:`calibrant.data.problem.Problem`.
     dependent : bool
         Whether the problems share rows.
+    exclusive : bool
+        Whether they are of classes, of which one happens in every row.
     n_samples : int
         Rows of all problems.
     size : float
@@ -68,6 +70,7 @@ class Question:
     estimator: Estimator | None = field(default=None, compare=False)
     rows: Reduction | SumsOfRows | None = field(default=None, compare=False, repr=False)
     n_groups: int | None = field(default=None, compare=False)
+    exclusive: bool = False
 
     @classmethod
     def of(
@@ -92,7 +95,7 @@ class Question:
         if problems.design is not None:
             size /= float(problems.designs.mean())
         about = problems.labels, problems.shares, problems.average, problems.dependent
-        return cls(chosen.name, p, r, *about, n, size, reader, problems)
+        return cls(chosen.name, p, r, *about, n, size, reader, problems, exclusive=problems.exclusive)
 
     @classmethod
     def of_one(cls, problem: Problem, notion: str, level: float, norm: float = 1.0) -> Question:
@@ -106,14 +109,21 @@ class Question:
     @property
     def informative(self) -> Question:
         """The question asked of the problems that carry information of their own: one of two classes that mirror."""
-        if not (self.dependent and len(self) == 2):
+        if not (self.exclusive and len(self) == 2):
             return self
-        return replace(self, labels=self.labels[:1], shares=(1.0,), dependent=False)
+        return replace(self, labels=self.labels[:1], shares=(1.0,), dependent=False, exclusive=False)
 
     @property
     def largest(self) -> float:
         """Largest error there can be."""
-        return largest_error(len(self), self.norm, self.average) if self.dependent else 1.0
+        return largest_error(len(self), self.norm, self.average) if self.exclusive else 1.0
+
+    def spread(self, n_problems: float, of_classes: float) -> float:
+        """Factor by which the mean error of problems that share rows spreads more than that of independent ones.
+
+        That of classes is known; other problems are taken for wholly dependent.
+        """
+        return (of_classes if self.exclusive else float(np.sqrt(n_problems))) if self.dependent else 1.0
 
     def fits(self) -> Iterator[FittedSums]:
         """Fitted sums of the problems, some at a time; of an estimator that reads sums."""
@@ -135,11 +145,11 @@ class Question:
 
     def combine(self, powers: FloatArray) -> float:
         """Errors of the problems, as ``errorᵖ`` (R,), as one number."""
-        return combine(powers, self.shares, self.norm, self.average, self.dependent)
+        return combine(powers, self.shares, self.norm, self.average, self.exclusive)
 
     def combine_draws(self, powers: FloatArray) -> FloatArray:
         """:meth:`combine` for draws of every problem, (R, n_draws)."""
-        return combine_draws(powers, self.shares, self.norm, self.average, self.dependent)
+        return combine_draws(powers, self.shares, self.norm, self.average, self.exclusive)
 
     def each(self, powers: FloatArray) -> FloatArray:
         """Errors of the problems by themselves, from ``errorᵖ`` of any shape."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, Unpack, overload
 
-from ..data.checks import check_level, check_random_state, check_resamples
+from ..data.checks import check_level, check_random_state, check_resamples, received
 from ..data.problem import VectorProblem
 from ..data.progress import counted
 from ..data.public_function import InputOptions, SumsOfRows, public_function
@@ -210,5 +210,5 @@ def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "esti
         return chosen
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, _OF_CURVES))}, another name of an estimator with a curve such as "
-        f"'binned:20', or Binned(...), Density(...); got {estimator!r}"
+        f"'binned:20', or Binned(...), Density(...); got {received(estimator)}"
     )

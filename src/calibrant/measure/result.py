@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data import notebook
-from ..data.printing import printable
+from ..data.printing import capital, nouns_of
 from ..data.result import Picture, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval, Label
 from ..sums.edges import Edges
@@ -201,18 +201,18 @@ class ReliabilityCurve(Picture, Table):
     @property
     def summary(self) -> str:
         """Where outcomes are more or less frequent than stated."""
-        what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
+        what = nouns_of(self.notion).of(self.label)
         rows = f"({self.n_samples:,} rows)"
         gaps = np.where(self.count > 0, np.abs(self.lce), -1.0)
         worst = int(np.argmax(gaps)) if gaps.size else 0
         if not gaps.size or not gaps[worst] >= 0:
             return f"No frequency of {what} could be estimated {rows}."
         way = "more" if self.lce[worst] > 0 else "less"
-        said = f"{what[0].upper()}{what[1:]} is observed {way} often than stated by {gaps[worst]:.3f} at a score of "
+        said = f"{capital(what)} is observed {way} often than stated by {gaps[worst]:.3f} at a score of "
         return f"{said}{self.scores[worst]:.3f}, the largest gap of the curve {rows}."
 
     def _text(self) -> str:
-        what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
+        what = nouns_of(self.notion).of(self.label)
         head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.estimator}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from ..data.checks import check_choice, check_fraction, check_positive
+from ..data.checks import check_choice, check_fraction, check_number
 from ..data.docs import Documented
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
@@ -115,6 +117,47 @@ class Brier(ScoringRule):
 
 
 @dataclass(frozen=True)
+class RankedProbability(ScoringRule):
+    """Ranked probability score of ordered classes (Epstein 1969): ``Σ_{k<K} (P(Y ≤ k) - [y ≤ k])²``, range 0 to K - 1.
+
+    The sum of the K - 1 two-class Brier scores ``(p - o)²`` of cumulative probabilities, in column order. For two
+    classes it is ``(p - o)²``.
+
+    Parameters
+    ----------
+    scale : {"sum", "mean"}, default "sum"
+        ``"mean"``: divided by K - 1, range 0–1.
+
+    See Also
+    --------
+    calibrant.notions.Ordinal : The notion of the same problems.
+    calibrant.decompose : Its decomposition, summed over these problems.
+
+    Examples
+    --------
+    >>> from calibrant.scores import RankedProbability, mean_score
+    >>> round(mean_score([0, 2], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], RankedProbability()), 3)
+    0.195
+    """
+
+    scale: str = "sum"
+
+    def __post_init__(self) -> None:
+        check_choice("scale", self.scale, ("sum", "mean"))
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        k = p.shape[1]
+        below = np.cumsum(p, axis=1)[:, :-1]
+        # The loss of class c: squares of all P(Y > j) from c on, and of all P(Y <= j) before.
+        after = np.cumsum(((1 - below) ** 2)[:, ::-1], axis=1)[:, ::-1]
+        before = np.cumsum(below**2, axis=1)
+        none = np.zeros((len(p), 1))
+        found = np.hstack([after, none]) + np.hstack([none, before])
+        return np.asarray(found if self.scale == "sum" else found / max(k - 1, 1))
+
+
+@dataclass(frozen=True)
 class Log(ScoringRule):
     """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0.
 
@@ -186,7 +229,7 @@ class BetaFamily(ScoringRule):
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            check_positive(name, value)
+            check_number(name, value, least=1e-100, most=1e4)
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -245,8 +288,10 @@ def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
     return Brier("half") if score == "brier" and half else RULES[score]
 
 
-def brier_words(n_classes: int) -> str:
+def brier_words(n_classes: int, *, several: bool = False) -> str:
     """The convention of every Brier score that is shown."""
+    if several:
+        return "(p-o)², the mean over labels"
     return "(p-o)², half the sum over both classes" if n_classes == 2 else "the sum over classes"
 
 
@@ -261,6 +306,8 @@ def matrix_of(p: Predictions) -> FloatArray:
 
 def score_rows(p: Predictions, score: str | ScoringRule) -> FloatArray:
     """Score of each row, (n,)."""
+    if p.several:
+        return _mean_of_labels(p, partial(score_rows, score=score))
     rule = as_rule(score, half=p.positive is not None)
     codes = p.codes
     if p.logs is not None and isinstance(rule, Log):
@@ -275,8 +322,13 @@ def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:
-    """Brier score of each row: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` (range 0–2) for a matrix."""
+    """Brier score of each row: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` (range 0–2) for a matrix.
+
+    Of several labels, the mean over labels of ``(p - o)²``.
+    """
     p = predictions
+    if p.several:
+        return _mean_of_labels(p, brier_per_sample)
     if p.positive is not None:
         return np.asarray((p.probs.astype(np.float64) - (p.codes == p.positive)) ** 2)
     hit = _hit(p)
@@ -285,9 +337,29 @@ def brier_per_sample(predictions: Predictions) -> FloatArray:
 
 
 def log_loss_per_sample(predictions: Predictions) -> FloatArray:
-    """Negative log of the probability given to the observed class; infinite where that was 0."""
+    """Negative log of the probability given to the observed class; infinite where that was 0.
+
+    Of several labels, the mean over labels.
+    """
+    if predictions.several:
+        return _mean_of_labels(predictions, log_loss_per_sample)
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log(_hit(predictions)))
+
+
+def accuracy_per_sample(predictions: Predictions) -> FloatArray:
+    """Whether the most probable class happened; of several labels the share of those that happened where p > 0.5."""
+    p = predictions
+    if p.several:
+        return _mean_of_labels(p, accuracy_per_sample)
+    return np.asarray(p.predicted == p.codes, dtype=np.float64)
+
+
+def _mean_of_labels(p: Predictions, score: Callable[[Predictions], FloatArray]) -> FloatArray:
+    total = np.zeros(p.n_samples)
+    for k in range(p.n_classes):
+        total += score(p.one_label(k))
+    return total / p.n_classes
 
 
 def _hit(p: Predictions) -> FloatArray:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_bool, check_level, check_norm
+from ..data.checks import check_bool, check_level, check_list, check_norm, received
 from ..data.codec import reading_saved
 from ..data.dependence import group_keys, joined_groups
 from ..data.fields import reading
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRestProblems, Problem, VectorProblem
-from ..data.public_function import SumsOfRows
+from ..data.public_function import SumsOfRows, asks_for_labels
 from ..data.result import Printable
 from ..data.types import AnyArray, Label
-from ..data.validation import as_predictions
+from ..data.validation import as_predictions, check_sum_tolerance
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..estimators.names import as_estimator
 from ..notions import Classwise, Notion, as_notion, notion_named
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..significance.result import TestResult
 
 #: Attributes that hold what was seen.
-_SEEN = ("classes", "positive", "totals", "problem_sums", "by_class", "groups")
+_SEEN = ("classes", "positive", "several", "totals", "problem_sums", "by_class", "groups")
 
 
 class Accumulator(SumsOfRows, Printable):
@@ -121,20 +121,24 @@ class Accumulator(SumsOfRows, Printable):
     ) -> None:
         bins = as_estimator(binned, Binned()) if isinstance(binned, str) else binned
         if bins is not None and not (isinstance(bins, Binned) and bins._fixed):
-            raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {bins!r}")
-        named = [as_estimator(e, EmpiricalBayes()) for e in estimators]
+            raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {received(bins)}")
+        named = [
+            as_estimator(e, EmpiricalBayes()) for e in check_list("estimators", estimators, "a list of estimators")
+        ]
         readers = [e for e in named if isinstance(e, CellEstimator)]
         if wrong := [e for e in named if not isinstance(e, CellEstimator)]:
             raise TypeError(f"estimators must be estimators that read sums; got {wrong[0]!r}")
         self.notion: Any = notion
         self.labels = labels
         self.pos_label = pos_label
-        self.sum_tolerance = sum_tolerance
+        self.sum_tolerance = check_sum_tolerance(sum_tolerance)
         self.from_logits = check_bool("from_logits", from_logits)
         self.given_bins = bins
         self.estimators = tuple(readers)
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
+        #: Whether rows have several labels.
+        self.several = False
         self.totals: Totals | None = None
         self.problem_sums: SumsByClass | None = None
         self.by_class: SumsByClass | None = None
@@ -167,8 +171,9 @@ class Accumulator(SumsOfRows, Printable):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
-            Observed labels of the piece; :class:`calibrant.Predictions` replace all arguments.
+        y_true : array-like of shape (n,), one-hot (n, K) or of several labels (n, L), or Predictions
+            Observed labels of the piece, or shares in [0, 1] (see :func:`calibrant.as_predictions`);
+            :class:`calibrant.Predictions` replace all arguments.
         y_prob : array-like of shape (n,) or (n, K)
             Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
         sample_weight : array-like of shape (n,), optional
@@ -191,12 +196,14 @@ class Accumulator(SumsOfRows, Printable):
             sum_tolerance=self.sum_tolerance,
             from_logits=self.from_logits,
             groups=groups,
+            multilabel=self.several or (False if settled else asks_for_labels(self.notion) or None),
         )
         return self._add(predictions, None if groups is None else group_keys(groups))
 
     def _add(self, p: Predictions, keys: AnyArray | None) -> Accumulator:
         """Add predictions, whose groups have these hashes."""
-        if self.totals is not None and (self.classes, self.positive) != (p.classes, p.positive):
+        settled = self.classes, self.positive, self.several
+        if self.totals is not None and settled != (p.classes, p.positive, p.several):
             raise ValueError(
                 f"pieces must have the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
                 "pass labels=[...] to the Accumulator"
@@ -217,7 +224,7 @@ class Accumulator(SumsOfRows, Printable):
         elif isinstance(reduction, Problem):
             whole = aligned(reduction, p) if notion.splits else reduction
             problem_sums = SumsByClass.of(
-                whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits)
+                whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.per_class)
             )
         totals = Totals.of(p, reduction)
         if self.totals is not None:
@@ -227,7 +234,7 @@ class Accumulator(SumsOfRows, Printable):
                 added(self.by_class, by_class),
             )
         # Everything that can fail has run: from here on only sums change.
-        self.notion, self.classes, self.positive = notion, p.classes, p.positive
+        self.notion, self.classes, self.positive, self.several = notion, p.classes, p.positive, p.several
         self.totals, self.problem_sums, self.by_class, self.groups = totals, problem_sums, by_class, groups
         self._library = self._library or p.library
         return self
@@ -260,19 +267,15 @@ class Accumulator(SumsOfRows, Printable):
         source = {a.source for a in full}
         out.source = source.pop() if len(source) == 1 else ""
         for a in full:
-            if (a.classes, a.positive) != (full[0].classes, full[0].positive):
+            if any(getattr(a, name) != getattr(full[0], name) for name in _SEEN[:3]):
                 raise ValueError(
                     f"accumulators of different labels cannot merge: {list(full[0].classes)!r} and {list(a.classes)!r}"
                 )
         if full:
             first = full[0]
-            out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
-            out.totals, out.problem_sums, out.by_class, out.groups = (
-                first.totals,
-                first.problem_sums,
-                first.by_class,
-                first.groups,
-            )
+            out.notion = first.notion
+            for name in _SEEN:
+                setattr(out, name, getattr(first, name))
         if len(full) == 2:
             out.groups = joined_groups(self.groups, other.groups)
             out.totals = full[0].required_totals() + full[1].required_totals()
@@ -371,6 +374,11 @@ class Accumulator(SumsOfRows, Printable):
             yield "source", self.source
 
     @property
+    def in_two_columns(self) -> bool:
+        """Whether the scores are those of two classes, each with its column."""
+        return len(self.classes) == 2 and self.positive is None and not self.several
+
+    @property
     def n_samples(self) -> int:
         """Rows added so far."""
         return 0 if self.totals is None else self.totals.n_samples
@@ -391,8 +399,9 @@ class Accumulator(SumsOfRows, Printable):
         held = np.flatnonzero(mass > 0)
         labels = tuple(problem_sums.labels[i] for i in held)
         dependent = notion.dependent
-        shares = (1 / len(problem_sums.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
-        average = getattr(notion, "average", "power")
+        positive = np.concatenate([np.atleast_2d(g.positive).sum(axis=-1) for g in problem_sums.sums(Grid())])
+        shares = tuple(notion.shares(mass, positive)[i] for i in held)
+        average = notion.combining
         size = totals.effective_size
         return Question(
             notion.name,
@@ -405,6 +414,7 @@ class Accumulator(SumsOfRows, Printable):
             totals.n_samples,
             size,
             n_groups=None if self.groups is None or not self.groups.size else self.groups.size,
+            exclusive=notion.exclusive,
         )
 
     def keeps(self, estimator: CellEstimator) -> bool:
@@ -536,5 +546,7 @@ def _either(name: str, pair: list[Any], default: Any) -> Any:
     given = [v for v in pair if v != default]
     plural = {"labels": "labels", "binned": "bins"}.get(name, f"{name}s")
     if len(given) == 2 and given[0] != given[1]:
-        raise ValueError(f"accumulators of different {plural} cannot merge: {given[0]!r} and {given[1]!r}")
+        raise ValueError(
+            f"accumulators of different {plural} cannot merge: {received(given[0])} and {received(given[1])}"
+        )
     return given[0] if given else default

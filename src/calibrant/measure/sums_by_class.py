@@ -16,7 +16,7 @@ from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray, Label
 from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 from ..sums.base import Sums, common, summed
-from .scoring_rules import brier_per_sample, log_loss_per_sample
+from .scoring_rules import accuracy_per_sample, brier_per_sample, log_loss_per_sample
 
 #: Cells of the fine histogram from which rows are made up that were not kept.
 FINE_CELLS = 65536
@@ -170,9 +170,9 @@ class Totals(Sums):
             weight,
             squares,
             p.integral_weights and independent,
-            np.bincount(p.codes.astype(np.intp), w, minlength=p.n_classes).astype(np.float64),
+            _class_weight(p),
             np.asarray(stated, dtype=np.float64),
-            _summed(p.predicted == p.codes, w),
+            _summed(accuracy_per_sample(p), w),
             _summed(brier_per_sample(p), w),
             _summed(log_loss_per_sample(p), w),
             w is not None,
@@ -182,7 +182,7 @@ class Totals(Sums):
         """ValueError unless these can be the totals of rows."""
         super().check()
         need(self.prob_sum >= -1e-9 * self.weight, "prob_sum must not be negative")
-        need(np.isclose(self.class_weight.sum(), self.weight, rtol=1e-6), "class_weight must add up to weight")
+        need(self.class_weight <= self.weight * (1 + 1e-6), "class_weight must not exceed weight")
 
     def in_groups(self, design: float) -> Totals:
         """Totals of correlated rows, by their design effect, where these treat them as independent."""
@@ -193,6 +193,14 @@ class Totals(Sums):
     def effective_size(self) -> float:
         """Sample size: rows, repeats, or Kish's effective size for relative weights and for groups."""
         return self.weight if self.integral else self.weight**2 / self.squares
+
+
+def _class_weight(p: Predictions) -> FloatArray:
+    """Weight of the rows of each class, or that have each label."""
+    w = p.weights
+    if p.several:
+        return np.asarray(p.truth.sum(axis=0) if w is None else w @ p.truth, dtype=np.float64)
+    return np.bincount(p.codes.astype(np.intp), w, minlength=p.n_classes).astype(np.float64)
 
 
 def _summed(values: AnyArray, weights: FloatArray | None) -> float:

@@ -16,7 +16,7 @@ from ..data.result import Drawn, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
 from ..notions import Notion
-from ..significance.evalue import SequentialBets, exp_of
+from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
 
 #: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
@@ -173,6 +173,7 @@ class CalibrationMonitor(Drawn):
 
     def _bet(self, p: Predictions, keys: AnyArray | None) -> TestResult:
         """Bet on predictions, whose groups have these hashes."""
+        p = whole_outcomes(p, "a CalibrationMonitor")
         seen = keys if self._bets.n_bets == 0 else joined_groups(self._groups, keys)
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have one column per class, as in the first batch; got one column")

@@ -15,7 +15,7 @@ from matplotlib.gridspec import GridSpecFromSubplotSpec
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
-from ..data.checks import check_choice
+from ..data.checks import check_choice, received
 from ..data.notebook import is_for_page
 from ..data.types import Label
 from .diagram import Diagram
@@ -74,7 +74,7 @@ def given_axes(ax: Any, n: int) -> list[Axes]:
         return present or _split(ax, n)
     axes = [a for a in np.asarray(ax, dtype=object).ravel() if a is not None]
     if not axes or not all(isinstance(a, Axes) for a in axes):
-        raise TypeError(f"ax must be a matplotlib Axes or an array of them; got {ax!r}")
+        raise TypeError(f"ax must be a matplotlib Axes or an array of them; got {received(ax)}")
     return axes
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..data.docs import Documented
+from ..data.printing import printable_spaced
 from .fitting import fit, new_figure
 from .style import GRID_COLOR
 
@@ -80,7 +81,7 @@ class Display(Documented):
         svg = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.S)
         used = set(re.findall(r"#([\w-]+)", svg))
         svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")  # which pages know
-        svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+        svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", printable_spaced(svg))
         return f'<div class="picture">{svg}</div>'
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_random_state, check_type, is_whole
+from ..data.checks import check_random_state, check_type, is_whole, received
 from ..data.notebook import is_for_page
 from ..data.predictions import Predictions
+from ..data.printing import nouns_of
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
@@ -22,7 +23,7 @@ from ..measure.question import Question, resolve_estimator
 from ..measure.reliability import curve_estimator, is_isotonic
 from ..measure.result import Estimate, ReliabilityCurve
 from ..notions import Notion, as_notion
-from ..reporting.html import axes_of, page_of, view_of
+from ..reporting.html import axes_of, page_of, view_name, view_of
 from ..reporting.report import known_interval
 from ..reporting.report_curves import Curves
 from .scale import PAPERS, SCALES
@@ -124,7 +125,8 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
     errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)
     out = []
     for curves in shown:
-        curve = replace(curves.smooth["confidence"], notion="classwise")
+        curve = curves.smooth["confidence"]
+        curve = curve if result.several else replace(curve, notion="classwise")
         one = replace(total, value=errors[curve.label], interval=_UNKNOWN, per_class={}, drawn=None)
         out.append(_diagram_at_hand(curve, curves.bins.get("confidence"), one))
     return out, total
@@ -241,7 +243,7 @@ def _check_bins(bins: Any, automatic: Binned | str) -> Binned | str | None:
         return bins
     if is_whole(bins):
         return Binned(int(bins), span="domain")
-    raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
+    raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {received(bins)}")
 
 
 def _automatic_bins(n: float, paper: bool) -> Binned:
@@ -257,7 +259,9 @@ def _panel_order(total: Estimate, classes: Sequence[Label] | None) -> list[int]:
         worst = np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")
         return [int(i) for i in worst[:MAX_PANELS]]
     if not len(classes) or any(c not in present for c in classes):
-        raise ValueError(f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {classes!r}")
+        raise ValueError(
+            f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {received(classes)}"
+        )
     if len(classes) > MAX_PANELS:
         raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(classes)}")
     return [present.index(c) for c in classes]
@@ -268,7 +272,7 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
     rest = [value for label, value in estimate.per_class.items() if label not in shown]
     if not rest:
         return ""
-    start = f"{len(shown)} of {len(estimate.per_class)} classes are shown, worst first."
+    start = f"{len(shown)} of {len(estimate.per_class)} {nouns_of(estimate.notion).many} are shown, worst first."
     known = np.array([value for value in rest if value == value])
     if not known.size:
         return start
@@ -289,8 +293,7 @@ def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, nam
     views = []
     for d in diagrams:
         error = "" if d.estimate is None else f" (ECE {known_interval(d.estimate)[0]})"
-        panel = "Confidence (all classes)" if d.label is None else f"Class {d.label}"
-        views.append(view_of(f"{panel}{error}", _curves_of(d), *axes_of(d.notion, d.label)))
+        views.append(view_of(f"{view_name(d.notion, d.label)}{error}", _curves_of(d), *axes_of(d.notion, d.label)))
     title = "Reliability diagram" if name is None else name
     level = np.nan if diagrams[0].level is None else diagrams[0].level
     owner = "ReliabilityDisplay"

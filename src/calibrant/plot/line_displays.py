@@ -81,6 +81,8 @@ class CurveDisplay(Display):
         else:
             several = y_prob if isinstance(y_prob, Mapping) else {cls.only: y_prob}
             rows = {name: (y_true, probs) for name, probs in several.items()}
+        if not rows:
+            raise ValueError("y_prob must hold the probabilities of at least one model; got none")
         drawn: Any = cls({str(name): cls.curve_function(*pair, **options) for name, pair in rows.items()})
         return cast(Self, drawn.plot(ax))
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ..comparison.models.compare import compare_models
 from ..comparison.models.result import Difference, ModelComparison, higher_is_better, measure_text
-from ..data.checks import check_type
+from ..data.checks import check_type, received
 from ..data.notebook import is_for_page
 from ..scores.ranks import ModelRanks, rank_models
 from .base import Display, draw_grid, draw_interval
@@ -93,7 +93,7 @@ class ModelComparisonDisplay(Display):
         """
         chosen = list(self.comparison.measures if measures is None else measures)
         if not chosen or isinstance(measures, str):
-            raise ValueError(f"measures must be some of {list(self.comparison.measures)}; got {measures!r}")
+            raise ValueError(f"measures must be some of {list(self.comparison.measures)}; got {received(measures)}")
         found = [self.comparison.of(m) for m in chosen]
         n_pairs, scale = len(found[0]), font_scale()
         narrow = is_for_page()

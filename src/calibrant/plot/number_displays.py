@@ -57,9 +57,10 @@ class IntervalDisplay(Display):
         for ax, rows in zip(axes.flat, groups, strict=True):
             for at, row in enumerate(rows):
                 draw_interval(ax, at, row.value, row.interval, STYLES[0].color)
-                if self.result.ideal_per_row:
-                    ax.vlines(row.ideal, at - 0.4, at + 0.4, color=IDENTITY_COLOR, linewidth=1.1, zorder=1)
-            for ideal in set() if self.result.ideal_per_row else {row.ideal for row in rows if row.ideal is not None}:
+                if self.result.mark_name:
+                    name = self.result.mark_name if at == 0 else None
+                    ax.vlines(row.ideal, at - 0.4, at + 0.4, color=IDENTITY_COLOR, linewidth=1.6, zorder=1, label=name)
+            for ideal in set() if self.result.mark_name else {row.ideal for row in rows if row.ideal is not None}:
                 ax.axvline(ideal, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
             ax.set_yticks(range(len(rows)), plain_texts(row.name for row in rows), fontsize=8.5 * scale)
             ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -68,6 +69,9 @@ class IntervalDisplay(Display):
             ax.tick_params(axis="y", length=0)
             ax.spines[["top", "right", "left"]].set_visible(False)
             draw_grid(ax, "x")
+            ax.set_xlabel(self.result.axis_name, fontsize=8.5 * scale)
+            if self.result.mark_name:
+                ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8.5 * scale)
         self.axes_, self.figure_ = axes.ravel(), figure
         return self
 

@@ -81,6 +81,7 @@ def draw_panel(
     below: bool,
     options: Mapping[str, Any],
     scale: str | None = None,
+    ref_line: bool = True,
 ) -> None:
     """Draw one diagram on one axes, beside whatever models are there.
 
@@ -93,6 +94,7 @@ def draw_panel(
     style = Style(*(options.get(name, getattr(own, name)) for name in Style._fields))
     if not any(line in _IDENTITIES for line in ax.lines):
         _IDENTITIES.add(_draw_frame(ax, diagram, chosen, small=small, few=small and (below or side_of(ax) < TINY)))
+    next(line for line in ax.lines if line in _IDENTITIES).set_visible(ref_line)
     if not chosen.is_paper:
         _set_limits(ax, diagram, fresh=index == 0)
     _name_axes(ax, diagram, fresh=index == 0, small=small)
@@ -230,12 +232,14 @@ def _draw_key(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
     handles: list[Any] = list(lines)
     texts = [str(line.get_label()) for line in lines]
     if small and below and len(lines) == 1:
-        texts = [texts[0][texts[0].rindex("ECE") :]]
+        texts = [texts[0][max(texts[0].rfind("ECE"), 0) :]]
     if strip_below(ax) is not None:  # a legend that is narrow leaves the curve free
         texts = [text.replace(": ECE ", "\nECE ") for text in texts]
     if not small and (below or len(lines) <= MOST_MODELS_WITH_KEY):
-        handles.append(next(line for line in ax.lines if line in _IDENTITIES))
-        texts.append("perfect calibration")
+        identity = next(line for line in ax.lines if line in _IDENTITIES)
+        if identity.get_visible():
+            handles.append(identity)
+            texts.append("perfect calibration")
         key_handles, key_texts = key_of(diagram, Style("0.35", "-", "o"), beyond=has_arrowheads(ax))
         handles += key_handles
         texts += key_texts

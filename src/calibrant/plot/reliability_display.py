@@ -8,6 +8,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from ..data.checks import check_bool, is_auto, received
 from ..data.docs import document
 from ..data.labels import check_label
 from ..data.notebook import for_page
@@ -15,7 +16,7 @@ from ..data.public_function import InputOptions, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.writing import write_page
-from ..estimators import CellEstimator, Estimator, Isotonic
+from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.result import Estimate
 from ..notions import ClassSpecific, Notion
 from .axes import claim, classes_on, given_axes, is_own, match, new_axes, place_of
@@ -114,10 +115,13 @@ class ReliabilityDisplay(Display):
         curve: str | CellEstimator | Isotonic = "auto",
         band: str = "confidence",
         bins: Any = "auto",
+        n_bins: int | None = None,
+        strategy: str | None = None,
         classes: Sequence[Label] | None = None,
         level: float = 0.95,
         n_resamples: int = 400,
         name: str | None = None,
+        ref_line: bool = True,
         ax: Any = None,
         random_state: RandomState = 0,
         scale: str | None = None,
@@ -149,6 +153,9 @@ class ReliabilityDisplay(Display):
             Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
             ``"auto"``: ten bins of equal width over the domain, on paper of equal mass (fewer below 100 samples), or
             those of ``curve``.
+        n_bins, strategy : int and {"uniform", "quantile"}, optional
+            The curve of scikit-learn's ``CalibrationDisplay``, in place of ``curve``: the observed frequency of each of
+            ``n_bins`` bins (default 5) over its mean score, of equal width (the default) or mass.
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that already show classes, the same
             classes are drawn.
@@ -172,6 +179,10 @@ class ReliabilityDisplay(Display):
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
+        if n_bins is not None or strategy is not None:
+            if not is_auto(curve):
+                raise ValueError(f"n_bins and strategy say what the curve is, and so does curve; got {received(curve)}")
+            curve = Binned(5 if n_bins is None else n_bins, "uniform" if strategy is None else strategy)
         predictions = as_predictions(y_true, y_prob, **inputs)
         diagrams, total = diagrams_of(
             predictions,
@@ -187,7 +198,7 @@ class ReliabilityDisplay(Display):
             paper=check_scale(scale, ax),
         )
         look = {"histogram": histogram, "legend": legend, "color": color, "title": title, "line_kwargs": line_kwargs}
-        return cls(diagrams, total, name=name).plot(ax, scale=scale, **look)
+        return cls(diagrams, total, name=name).plot(ax, scale=scale, ref_line=ref_line, **look)
 
     @classmethod
     def from_estimator(
@@ -277,6 +288,7 @@ class ReliabilityDisplay(Display):
         color: Any = None,
         title: str | None = None,
         line_kwargs: Mapping[str, Any] | None = None,
+        ref_line: bool = True,
     ) -> ReliabilityDisplay:
         """Draw the diagrams.
 
@@ -305,6 +317,8 @@ class ReliabilityDisplay(Display):
             Title of the axes; of a figure with several panels its own.
         line_kwargs : mapping, optional
             Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` hold for its band and bins too.
+        ref_line : bool, default True
+            Whether to draw the diagonal of perfect calibration.
 
         Returns
         -------
@@ -317,7 +331,7 @@ class ReliabilityDisplay(Display):
         axes = new_axes(n) if ax is None else given_axes(ax, n)
         pairs = match(axes, self.classes)
         several = len(pairs) > 1
-        names = class_texts(self.classes)
+        names = class_texts(self.classes, notion=self.diagrams[0].notion)
         for panel, i in pairs:
             draw_panel(
                 panel,
@@ -329,6 +343,7 @@ class ReliabilityDisplay(Display):
                 below=is_own(panel.figure),
                 options={**({} if color is None else {"color": color}), **(line_kwargs or {})},
                 scale=scale,
+                ref_line=check_bool("ref_line", ref_line),
             )
             claim(panel, self.diagrams[i].label)
             if several:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 
-from ..data.printing import shorten
+from ..data.printing import nouns_of, shorten
 from ..data.types import Interval, Label
 from .diagram import Diagram
 
@@ -53,21 +53,21 @@ def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
     return plain_texts([value], longest)[0]
 
 
-def class_texts(labels: Iterable[Label], longest: int = LONGEST_NAME) -> list[str]:
-    """Classes in words: a name as it is, a number as "class 3"."""
-    return plain_texts([label if isinstance(label, str) else f"class {label}" for label in labels], longest)
+def class_texts(labels: Iterable[Label], longest: int = LONGEST_NAME, notion: str = "") -> list[str]:
+    """Classes in words: a name as it is, a number as "class 3", or "label 3" of a notion of several labels."""
+    return plain_texts([nouns_of(notion).named(label) for label in labels], longest)
 
 
-def class_text(label: Label, longest: int = LONGEST_NAME) -> str:
+def class_text(label: Label, longest: int = LONGEST_NAME, notion: str = "") -> str:
     """A single one of :func:`class_texts`."""
-    return class_texts([label], longest)[0]
+    return class_texts([label], longest, notion)[0]
 
 
 def axis_texts(diagram: Diagram, *, short: bool = False) -> tuple[str, str]:
     """Labels of the x and the y axis; ``short`` for small panels."""
     if diagram.notion == "confidence":
         return "Confidence" if short else "Confidence (probability of the predicted class)", "Accuracy"
-    named = class_text(diagram.label, LONGEST_IN_PANEL if short else LONGEST_NAME)
+    named = class_text(diagram.label, LONGEST_IN_PANEL if short else LONGEST_NAME, diagram.notion)
     if diagram.notion == "top-label":
         return f"Confidence where {named} is predicted", "Accuracy"
     return f"Predicted probability of {named}", "Observed frequency"

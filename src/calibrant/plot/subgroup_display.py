@@ -135,7 +135,7 @@ class SubgroupDisplay(Display):
         left.set_xlabel("Accuracy minus confidence" if report.label is None else "Observed minus stated")
         right.set_xlabel("Calibration error")
         right.text(1.02, 1.01, "rows", transform=right.transAxes, ha="left", va="bottom", fontsize=8)
-        whom = "confidence" if report.label is None else class_text(report.label)
+        whom = "confidence" if report.label is None else class_text(report.label, notion=report.notion)
         left.set_title(f"{whom}, {percent_text(report.level)} intervals", fontsize=10, loc="left")
         which = "p" if report.adjust == "none" else "adjusted p"
         words = f"filled: miscalibrated ({which} ≤ {1 - report.level:.3g})"

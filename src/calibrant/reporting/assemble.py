@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_random_state
-from ..data.dependence import warn_of_order
+from ..data.checks import check_random_state, check_type, received
+from ..data.dependence import warn_of_draws, warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.public_function import InputOptions, public_function
@@ -70,6 +70,7 @@ def _report_of(
     totals = sums.required_totals()
     chosen = _estimator(estimator)
     tolerance, threshold = check_tolerance(tolerance), check_threshold(threshold)
+    check_type("title", title, str)
     rng = check_random_state(random_state)
     problems = sums.problems
     question = sums.question(1, level)
@@ -151,7 +152,7 @@ def _report_of(
         classes=sums.classes,
         base_rates=base_rates,
         accuracy=totals.correct / weight,
-        brier=totals.brier / weight * (0.5 if len(sums.classes) == 2 and sums.positive is None else 1.0),
+        brier=totals.brier / weight * (0.5 if sums.in_two_columns else 1.0),
         log_loss=totals.log_loss / weight,
         notion=headline.notion,
         headline=headline,
@@ -164,6 +165,7 @@ def _report_of(
         curves=curves,
         class_curves=class_curves,
         positive=None if sums.positive is None else sums.classes[sums.positive],
+        several=sums.several,
         weighted=totals.weighted,
         streamed=rows is None,
         n_cells=sums.required().histogram.edges.n_bins,
@@ -264,7 +266,8 @@ def report(
     else:
         rows = as_predictions(y_true, y_prob, **inputs)
         sums = Accumulator(notion=notion).update(rows)
-        if rows.groups is None and (rows.weights is None or not np.ptp(rows.weights)):
+        warn_of_draws(rows)
+        if rows.groups is None and not rows.several and (rows.weights is None or not np.ptp(rows.weights)):
             one = rows.positive is not None
             outcome = rows.codes == (rows.positive if one else rows.predicted)
             warn_of_order(rows.probs if one else rows.confidence, outcome)
@@ -292,7 +295,7 @@ def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[Error
     """Gains by maps of every class, from the default's posterior, where the notion has other problems."""
     labels = tuple(sums.class_sums)
     shares = (1 / len(labels),) * len(labels)
-    asked = replace(question, labels=labels, shares=shares, average="power", dependent=True)
+    asked = replace(question, labels=labels, shares=shares, average="power", dependent=True, exclusive=not sums.several)
     draws, functionals, rng = asked.n_draws(RESAMPLES), gain_functionals(asked), np.random.default_rng(seed)
     fits = [_DEFAULT.fit(part[: len(asked.informative)]) for part in sums.sums(_DEFAULT, sums.by_class)]
     return ErrorDraws.joined([fit.draws(1, draws, rng, functionals, POSTERIOR) for fit in fits]), asked
@@ -305,7 +308,7 @@ def tests_of(
     table = class_rows(sums, question.level, 1 - JOINT, question.n_groups)
     notion: Any = sums.notion
     # Two classes are one question where each is asked against the other.
-    one = len(sums.classes) == 2 and question.labels != (None,) and not notion.splits
+    one = len(sums.classes) == 2 and question.labels != (None,) and not notion.splits and not sums.several
     judged = [] if one else table
     at = replace(question, level=1 - share_of_test(judged) * (1 - question.level))
     problems = sums.problems.values()
@@ -329,7 +332,7 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     chosen = as_estimator(estimator, _DEFAULT)
     if not isinstance(chosen, CellEstimator):
         raise TypeError(
-            f"a report needs an estimator that reads sums, such as Binned() or Density(); got {estimator!r}"
+            f"a report needs an estimator that reads sums, such as Binned() or Density(); got {received(estimator)}"
         )
     return chosen
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ..data.printing import equals, printable, with_ends
+from ..data.printing import capital, equals, nouns, with_ends
 from ..data.result import Result
 from ..data.types import FloatArray, Interval, Label
 from ..estimators.base import SCALES
@@ -20,7 +20,6 @@ from ..sums import BinMoments
 
 #: So many classes are named at most.
 NAMED = 5
-_FIELDS = ("weight", "score", "outcome", "square", "repeat", "n_samples")
 #: Problems worked on at a time.
 _TOGETHER = 128
 _HALF_NORMAL = np.sqrt(2 / np.pi)
@@ -29,7 +28,7 @@ _NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 @dataclass(frozen=True, repr=False)
 class ClassRow(Result):
-    """One class of the per-class table, against the rest.
+    """One class of the per-class table, against the rest; or one of several labels.
 
     Attributes
     ----------
@@ -55,6 +54,8 @@ class ClassRow(Result):
         have the p-value of the report.
     significant : bool
         Whether the class is miscalibrated: ``adjusted`` is at most ``1 - level``.
+    several : bool
+        Whether it is one of several labels that rows may have, rather than a class.
 
     See Also
     --------
@@ -81,13 +82,19 @@ class ClassRow(Result):
     pvalue: float = float("nan")
     adjusted: float = float("nan")
     significant: bool = False
+    several: bool = False
 
     @property
     def summary(self) -> str:
         """Whether the class is miscalibrated."""
         found = "significantly" if self.significant else "not significantly"
         error = f"ECE {with_ends(self.ece, self.interval)}, adjusted p {equals(self.adjusted)}"
-        return f"Class {printable(str(self.label))} is {found} miscalibrated: {error}."
+        return f"{capital(self.name)} is {found} miscalibrated: {error}."
+
+    @property
+    def name(self) -> str:
+        """``class 3``, or ``label 3`` of rows that may have several."""
+        return nouns(several=self.several).of(self.label)
 
     @property
     def direction(self) -> str:
@@ -104,9 +111,7 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
     totals, problem_sums = sums.required_totals(), sums.by_class
     if problem_sums is None or not totals.weight > 0:
         return []
-    parts: list[BinMoments] = list(problem_sums.sums(sums.binned._needs(problem_sums.domain)))
-    tables: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
-    bins = replace(parts[0], **tables)
+    bins: BinMoments = BinMoments.together(list(problem_sums.sums(sums.binned._needs(problem_sums.domain))))
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1
     low, high = binned_intervals(bins, level)
     pvalues, shifts = range_tests(bins)
@@ -117,7 +122,7 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
     adjusted = np.minimum(holm(pvalues) / share, 1.0)
     marked = adjusted <= 1 - level
     # Whichever of the classes marked is told of, its interval covers; two are one question.
-    tail = (1 - level) / (len(marked) if len(marked) > 2 else 1)
+    tail = (1 - level) / (len(marked) if len(marked) > 2 or sums.several else 1)
     low[marked], high[marked] = binned_intervals(bins[marked], 1 - tail)
     low = np.where(marked & ~(low > 0), shifts * beyond(pvalues, share * tail), low)
     rates, stated = totals.class_weight / totals.weight, totals.prob_sum / totals.weight
@@ -127,7 +132,18 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
     columns = (totals.class_weight, rates, stated, errors, *ends, pvalues, adjusted)
     numbers = np.stack(columns)[:, order].T.tolist()
     return [
-        ClassRow(sums.classes[k], count, rate, mean, error, Interval(bottom, top), p, corrected, bool(marked[k]))
+        ClassRow(
+            sums.classes[k],
+            count,
+            rate,
+            mean,
+            error,
+            Interval(bottom, top),
+            p,
+            corrected,
+            bool(marked[k]),
+            sums.several,
+        )
         for k, (count, rate, mean, error, bottom, top, p, corrected) in zip(order, numbers, strict=True)
     ]
 
@@ -135,18 +151,21 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
 def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
     """Which classes are miscalibrated, the worst first, or that none is; nothing of two, which are one question.
 
-    ``unit``: rows that a unit of weight stands for, the effective sample size over all weight.
+    ``unit``: rows that a unit of weight stands for, the effective sample size over all weight. Two of several labels
+    are two questions.
     """
-    if len(rows) <= 2 or all(np.isnan(row.pvalue) for row in rows):
+    several = any(row.several for row in rows)
+    what_of = nouns(several=several).many
+    if len(rows) <= (0 if several else 2) or all(np.isnan(row.pvalue) for row in rows):
         return ""
     marked = [row for row in rows if row.significant]
     if not marked:
-        return f"None of the {len(rows):,} classes is significantly miscalibrated."
+        return f"None of the {len(rows):,} {what_of} is significantly miscalibrated."
     named = [f"{row.label} ({round(row.count * unit):,} rows)" for row in marked[:NAMED]]
     last = f"{len(marked) - NAMED:,} more" if len(marked) > NAMED else named.pop() if len(named) > 1 else ""
     what = ", ".join(named) + f" and {last}" * bool(last)
     of_all = f"All {len(rows):,}" if len(marked) == len(rows) else f"{len(marked):,} of the {len(rows):,}"
-    return f"{of_all} classes {'is' if len(marked) == 1 else 'are'} miscalibrated: {what}."
+    return f"{of_all} {what_of} {'is' if len(marked) == 1 else 'are'} miscalibrated: {what}."
 
 
 def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatArray]:
@@ -235,7 +254,7 @@ def _quantiles(mean: FloatArray, sd: FloatArray, tail: float) -> FloatArray:
     k2 = np.maximum(second - first**2, 0.0).sum(axis=-1)
     k3 = (third - 3 * first * second + 2 * first**3).sum(axis=-1)
     spread = np.sqrt(k2)
-    skew = np.divide(k3, spread**3, out=np.zeros_like(k3), where=spread > 0).clip(0.0, 1.0)
+    skew = np.divide(k3, spread**3, out=np.zeros_like(k3), where=spread**3 > 0).clip(0.0, 1.0)
     at = ndtri(np.array([tail, 0.5, 1 - tail])).reshape(-1, *[1] * k1.ndim)
     # The third cumulant moves quantiles by (z² - 1) / 6 of the skewness; a sum of sizes is not below 0.
     return np.asarray(np.maximum(k1 + spread * (at + (at**2 - 1) * skew / 6), 0.0))

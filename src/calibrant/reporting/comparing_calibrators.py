@@ -27,7 +27,7 @@ from ..calibrators.crossval import (
 )
 from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import as_sample, candidates_for
-from ..data.checks import check_choice, check_int
+from ..data.checks import check_choice, check_int, check_type
 from ..data.convert import to_array
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions
@@ -136,6 +136,7 @@ def compare_calibrators(
     goal = check_goal(goal)
     check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
+    check_type("title", title, str)
     if isinstance(y_true, Predictions):
         if y_prob is not None:
             raise TypeError("Predictions say everything about the rows: y_prob must not be given with them")

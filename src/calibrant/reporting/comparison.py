@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
-from ..calibrators.choosing import SCORE_WORDS, SURE, choice_sentence, mixture_of
+from ..calibrators.choosing import ALONE, SCORE_WORDS, SURE, choice_sentence, mixture_of
 from ..calibrators.crossval import SCORES
 from ..data.checks import check_choice
 from ..data.printing import Audience, fitted, half_width, known, printable, signed, text_table, with_ends
@@ -52,8 +52,9 @@ def _open(c: CalibratorComparison) -> str:
     if c.leading is None or c.leading[1] >= SURE:
         return ""
     family, share = c.leading
-    if _alone(c):
-        return f"Whether a change helps is open: {100 * (1 - share):.0f} % of resamples of these rows support one."
+    if family == ALONE:
+        change = "a change" if _alone(c) else "a further change"
+        return f"Whether {change} helps is open: {100 * (1 - share):.0f} % of resamples of these rows support one."
     return (
         f"Which kind of calibrator is best is open: {family} leads in {100 * share:.0f} % of resamples of these rows."
     )

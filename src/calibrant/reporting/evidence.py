@@ -188,7 +188,7 @@ def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[flo
     needed = power.rows_for(bar)
     if status == "undecided" and high > bar:
         # The interval must shrink as well, with the root of n.
-        needed = max(needed, power.n_samples * (high / bar) ** 2)
+        needed = max(needed, replace(power, detectable=high).rows_for(bar))
     elif status == "no evidence":
         needed = min(needed, power.n_samples)
     return power.detectable, needed
@@ -209,7 +209,7 @@ def usual_tolerance(grids: Sequence[GridMoments], question: Question) -> float:
     # Where nothing or everything happened, as if half a row more had been otherwise.
     least = min(0.5 / max(question.n_samples, 1.0), 0.5)
     rates = np.clip(rates, least, 1 - least)
-    share = np.full(rates.size, 0.5) if question.dependent else mass[mass > 0] / mass.sum()
+    share = np.full(rates.size, 0.5) if question.exclusive else mass[mass > 0] / mass.sum()
     variance = float(share @ (rates * (1 - rates)))
     bits = float(-share @ (rates * np.log2(rates) + (1 - rates) * np.log2(1 - rates)))
     return MATERIAL * question.largest * float(np.sqrt(variance * min(bits, 1.0)))
@@ -408,7 +408,7 @@ def _read(of: tuple[ErrorDraws, Question], i: int, low: float, least: float) -> 
     # The rules know errors, which have a largest. Gains of classes add up, where errors are averaged.
     scale = max(1.0, float(np.nanmax(values, initial=0.0)) / question.largest)
     found = credible(ErrorDraws(values / scale, draws.log_odds, corrected), question)
-    scale *= len(question) if question.dependent and corrected else 1
+    scale *= len(question) if question.exclusive and corrected else 1
     bottom, top = (scale * end for end in found.interval)
     bottom = 0.0 if not low > 0 else bottom if bottom > 0 else least
     top = max(top, bottom)

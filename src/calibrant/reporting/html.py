@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..data.notebook import made, strips
-from ..data.printing import pvalue_text
+from ..data.printing import capital, nouns, nouns_of, printable, printable_spaced, pvalue_text
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
 from .class_table import ClassRow
 from .report import (
     Report,
+    accuracy_words,
     class_digits,
     class_note,
     error_rows,
@@ -69,11 +70,13 @@ def _about(report: Report) -> dict[str, Any]:
         "footnote": footnote(report),
         "in_groups": in_groups(report),
         # Two classes mirror each other: the rows as a whole say everything already.
-        "by_class": report.per_class if len(report.classes) > 2 else (),
+        "by_class": report.per_class if len(report.classes) > 2 or report.several else (),
         "listed": _LISTED,
         "class_note": class_note(report),
         "errors": error_rows(report),
         **TABLES,
+        "accuracy_words": accuracy_words(report.several),
+        "words": nouns(several=report.several),
         "score": score_of(report.n_samples),
         "repair": repair(report),
     }
@@ -104,7 +107,13 @@ def axes_of(notion: str, label: Label) -> tuple[str, str]:
     if notion in ("confidence", "top-label"):
         what = "probability of the predicted class" if label is None else f"where {label} is predicted"
         return f"Confidence ({what})", "Accuracy (share of right predictions)"
-    return _axis(label), "Observed frequency"
+    return f"Predicted probability of {nouns_of(notion).named(label)}", "Observed frequency"
+
+
+def view_name(notion: str, label: Label) -> str:
+    """A curve among those to choose from: its class or label, or all of them."""
+    confidence = label is None and notion in ("confidence", "top-label")
+    return "Confidence (all classes)" if confidence else capital(nouns_of(notion).of(label))
 
 
 def page_of_result(result: Any, name: str = "") -> str:
@@ -131,7 +140,8 @@ def page_of(
         from jinja2 import Environment, FunctionLoader
     except ImportError as error:
         raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
-    environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "finalize": _spelled}
+    environment = Environment(loader=FunctionLoader(asset), **options)
     more = {"base": "page.html", "about": made(name), **more}
     page: str = environment.get_template(template).render(
         r=result,
@@ -144,6 +154,11 @@ def page_of(
         **more,
     )
     return page
+
+
+def _spelled(value: Any) -> Any:
+    """Value of an expression in a template, spelled out; HTML stays as it is."""
+    return printable_spaced(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def asset(name: str) -> str:
@@ -162,24 +177,20 @@ def views_of(report: Report, order: Sequence[Label] = (), *, short: bool = False
     views = []
     if report.curves is not None:
         label = report.curves.bins["confidence"].label
-        confidence = report.notion in ("confidence", "top-label")
-        name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
-        views.append(view_of(name, report.curves, *axes_of(report.notion, label)))
+        about = report.notion, label
+        views.append(view_of(view_name(*about), report.curves, *axes_of(*about)))
     errors = {row.label: class_digits(row)[0] for row in report.per_class}
     off = () if order else report._off
     for label in order or sorted(errors, key=lambda label: label not in off):
-        name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]})"
-        views.append(view_of(name, report.class_curves[label], _axis(label), "Observed frequency"))
+        notion = report.notion if report.several else "classwise"
+        name = view_name(notion, label) + ("" if short else f" (ECE {errors[label]})")
+        views.append(view_of(name, report.class_curves[label], *axes_of(notion, label)))
     return [*views[1:2], *views[:1], *views[2:]] if off and report.curves is not None else views
-
-
-def _axis(label: Label) -> str:
-    return f"Predicted probability of {label}"
 
 
 def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
     """Data of one problem for the script."""
-    view: dict[str, Any] = {"name": name, "x": x, "y": y}
+    view: dict[str, Any] = {key: printable(text) for key, text in (("name", name), ("x", x), ("y", y))}
     if curves.smooth:
         view["smooth"] = _smooth({band: one.line for band, one in curves.smooth.items()})
         view["values"] = _points({band: one.values for band, one in curves.smooth.items()})

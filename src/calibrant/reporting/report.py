@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +12,18 @@ import numpy as np
 
 from ..data import rooms_below
 from ..data.libraries import to_frame
-from ..data.printing import Audience, fitted, half_width, known, printable, pvalue_text, shorten, text_table, text_width
+from ..data.printing import (
+    Audience,
+    fitted,
+    half_width,
+    known,
+    nouns,
+    printable,
+    pvalue_text,
+    shorten,
+    text_table,
+    text_width,
+)
 from ..data.result import Picture, Table, WithPage, jsonable
 from ..data.types import Label
 from ..measure.question import MANY
@@ -35,9 +47,11 @@ class Report(WithPage, Picture, Table):
     base_rates : mapping of label to float
         Share of each class.
     accuracy : float
-        Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``).
+        Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``). With several
+        labels, the share of the n L entries that a score above ½ decides right: 1 minus the Hamming loss.
     brier : float
-        Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
+        Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2),
+        the mean of ``(p_k - o_k)²`` over several labels (0 to 1).
     log_loss : float
         Mean negative log of the probability given to the observed class; infinite if that was 0 for any row.
     headline : Estimate
@@ -75,6 +89,9 @@ class Report(WithPage, Picture, Table):
         From Python or by the command: what :attr:`advice` names is what can be typed there.
     positive : label
         The class that a 1-D ``y_prob`` is the probability of; None for a matrix.
+    several : bool
+        Whether ``classes`` are labels of which a row may have any number: ``accuracy``, ``brier`` and ``log_loss`` are
+        means over labels, each a two-class problem.
     weighted : bool
         Whether rows have weights.
 
@@ -113,6 +130,7 @@ class Report(WithPage, Picture, Table):
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     positive: Label = None
+    several: bool = False
     weighted: bool = False
     streamed: bool = False
     title: str = "Calibration report"
@@ -139,7 +157,7 @@ class Report(WithPage, Picture, Table):
     @property
     def advice(self) -> str:
         """Next step; "" where there is none."""
-        return advice_of(self.evidence, self.headline, self.audience)
+        return advice_of(self.evidence, self.headline, self.audience, several=self.several)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
@@ -185,6 +203,42 @@ class Report(WithPage, Picture, Table):
             "curve": jsonable(self.curve),
             "bins": jsonable(self.bins),
         }
+
+    def scalars(self) -> dict[str, float]:
+        """Numbers by flat names, for stores of metrics: ``mlflow.log_metrics(report.scalars())``.
+
+        Returns
+        -------
+        dict of str to float
+            ``n_samples``, ``accuracy``, ``brier``, ``log_loss``, ``calibration_error`` with ``_low`` and ``_high``,
+            ``pvalue``, each estimator as ``estimates/…``, and of each class ``class/…/calibration_error``,
+            ``class/…/base_rate`` and ``class/…/mean_prob``. Names hold letters, digits, ``_``, ``-``, ``.`` and ``/``
+            only, others are ``_``; where two labels would have one name, later ones end in their number. Numbers
+            that are not finite are left out.
+        """
+        low, high = self.headline.interval
+        found = {
+            "n_samples": self.n_samples,
+            "accuracy": self.accuracy,
+            "brier": self.brier,
+            "log_loss": self.log_loss,
+            "calibration_error": self.headline.value,
+            "calibration_error_low": low,
+            "calibration_error_high": high,
+            "pvalue": self.evidence.pvalue,
+        } | {f"estimates/{_flat(name)}": one.value for name, one in self.estimates.items()}
+        taken: set[str] = set()
+        for number, row in enumerate(self.per_class):
+            name = _flat(str(row.label))
+            name = f"{name}_{number}" if name in taken else name
+            taken.add(name)
+            for what, value in (
+                ("calibration_error", row.ece),
+                ("base_rate", row.base_rate),
+                ("mean_prob", row.mean_prob),
+            ):
+                found[f"class/{name}/{what}"] = value
+        return {name: float(value) for name, value in found.items() if np.isfinite(value)}
 
     def _columns(self) -> dict[str, Any]:
         found = self.estimates.values()
@@ -234,9 +288,9 @@ def _text_of(report: Report) -> str:
         *map(printable, r.verdict_parts),
         "",
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else "") + in_groups(r),
-        f"classes    {len(r.classes)}  {_classes(r)}",
-        f"accuracy   {r.accuracy:.4f}",
-        f"Brier      {r.brier:.4f}  ({brier_words(len(r.classes))})",
+        f"{nouns(several=r.several).many:<11}{len(r.classes)}  {_classes(r)}",
+        f"accuracy   {r.accuracy:.4f}" + (f"  ({accuracy_words(several=True)})" if r.several else ""),
+        f"Brier      {r.brier:.4f}  ({brier_words(len(r.classes), several=r.several)})",
         f"log-loss   {r.log_loss:.4f}" + (f"  ({zero_probability_text(r)})" if np.isinf(r.log_loss) else ""),
         f"evidence   {_evidence(r)}",
         f"repair     {_repair(r)}",
@@ -244,10 +298,15 @@ def _text_of(report: Report) -> str:
         *_error_table(r),
     ]
     if r.bins is not None:
-        lines += ["", *_diagram(r.bins, "rows" if r.n_groups is None else "as rows")]
+        lines += ["", *_diagram(r.bins, "entries" if r.several else "rows" if r.n_groups is None else "as rows")]
     if r.per_class:
         lines += ["", *_class_table(r)]
     return fitted("\n".join([*lines, "", footnote(r)]))
+
+
+def accuracy_words(several: bool) -> str:
+    """Decisions that an accuracy counts: of several labels one each, as the Hamming loss does."""
+    return "share of labels decided right at 1/2: 1 − Hamming loss" if several else "share of right predictions"
 
 
 def in_groups(r: Report) -> str:
@@ -268,7 +327,7 @@ def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
     width = int(np.clip(text_width() - 47, 21, 61))
     lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{width - 2}}1"]
     edges = bins.edges if bins.edges is not None else np.empty(0)
-    for i in np.flatnonzero(bins.count > 0):
+    for i in np.flatnonzero((bins.count > 0) & ~np.isnan(bins.observed)):
         strip = [" "] * width
         low, high, stated, observed = (
             round(float(v[i]) * (width - 1)) for v in (bins.lower, bins.upper, bins.scores, bins.observed)
@@ -287,7 +346,7 @@ def _class_table(r: Report) -> list[str]:
     score, rows = score_of(r.n_samples), list(r.per_class)[:_WORST]
     errors = [class_digits(c) for c in rows]
     columns = {
-        "class": [str(c.label) for c in rows],
+        nouns(several=r.several).one: [str(c.label) for c in rows],
         "rows": [f"{c.count:,.0f}" for c in rows],
         "ECE": [ece for ece, _, _ in errors],
         "interval": [f"{low} – {high}" for _, low, high in errors],
@@ -299,7 +358,7 @@ def _class_table(r: Report) -> list[str]:
     lines = text_table(columns, ("direction", "rows"), ["*" if c.significant else " " for c in rows])
     if len(r.per_class) > _WORST:
         off = sum(c.significant for c in r.per_class[_WORST:])
-        more = f"… and {len(r.per_class) - _WORST} more classes with no larger ECE"
+        more = f"… and {len(r.per_class) - _WORST} more {nouns(several=r.several).many} with no larger ECE"
         lines.append(more + (f", {off} of them miscalibrated" if off else ""))
     return [*lines, class_note(r)]
 
@@ -313,14 +372,17 @@ def class_digits(row: ClassRow) -> tuple[str, str, str]:
 def class_note(r: Report) -> str:
     """Meaning of the mark of classes."""
     level = r.headline.level
-    mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each class by itself"
-    if len(r.classes) == 2 and r.notion not in ("confidence", "top-label"):
+    one, all_, _ = nouns(several=r.several)
+    mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each {one} by itself"
+    if len(r.classes) == 2 and r.notion not in ("confidence", "top-label") and not r.several:
         return f"{mark}: two classes make one test, and p is that of the report. Intervals are {alone}."
+    each = one if r.several else f"{one} against the rest"
+    number = f"{len(r.per_class):,} {all_}"
     return (
-        f"{mark}: each class against the rest, by counts of outcomes in ranges of scores; p is adjusted for "
-        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. Intervals of marked classes "
-        f"are adjusted for all classes too (Bonferroni). The others are {alone}, without that adjustment: one can "
-        "start above 0 where p is not significant."
+        f"{mark}: each {each}, by counts of outcomes in ranges of scores; p is adjusted for {number} "
+        f"(Holm) and for the test of all rows beside them. Intervals of marked {all_} are adjusted for all {all_} too "
+        f"(Bonferroni). The others are {alone}, without that adjustment: one can start above 0 where p is not "
+        "significant."
     )
 
 
@@ -357,11 +419,12 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
 
 def zero_probability_text(r: Report, most: int = 3) -> str:
     """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
+    what = "an observed outcome" if r.several else "observed class"
     if not r.zero_probability_rows:
-        return "observed class had probability 0"
+        return f"{what} had probability 0"
     named, more = ", ".join(map(str, r.zero_probability_rows[:most])), len(r.zero_probability_rows) - most
     rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.zero_probability_rows) > 1)} {named}"
-    return f"observed class had probability 0 in {rows} (numbered from 0)"
+    return f"{what} had probability 0 in {rows} (numbered from 0)"
 
 
 def _evidence(r: Report) -> str:
@@ -370,7 +433,8 @@ def _evidence(r: Report) -> str:
     by = test.name
     if r.evidence.pvalue != test.pvalue:
         least = min((row.adjusted for row in r.per_class if row.adjusted == row.adjusted), default=float("nan"))
-        by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, classes: {pvalue_text(least)}"
+        many = nouns(several=r.several).many
+        by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, {many}: {pvalue_text(least)}"
     return f"{r.evidence.status}: p {r.evidence.pvalue_text} ({by})"
 
 
@@ -405,7 +469,8 @@ def footnote(r: Report) -> str:
     )
     if len(r.headline.per_class) >= MANY:
         note += (
-            " With this many classes, only the first estimator has an interval here; the table of estimators has all."
+            f" With this many {nouns(several=r.several).many}, only the first estimator has an interval here; the "
+            "table of estimators has all."
         )
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
@@ -416,6 +481,11 @@ def footnote(r: Report) -> str:
         "the rows of a bin count as the number of independent rows that they are worth."
     )
     return " ".join([note, *(f"{text[0].upper()}{text[1:]}." for text in few_groups(r.n_groups))])
+
+
+def _flat(name: str) -> str:
+    """A name that stores of metrics take."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "_"
 
 
 def score_of(n_samples: int) -> Callable[[float], str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.printing import Audience
+from ..data.printing import Audience, nouns_of
 from ..data.types import Interval
 from ..measure.result import Estimate
 from ..measure.sums_by_class import ProblemSums
@@ -76,13 +76,11 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
         summary = f"Not enough data to tell: the probabilities may be off by up to {high} on average"
         worst = found.widest
         if worst is not None and not worst.interval.high < evidence.tolerance:
-            summary += f", and those of class {worst.label} by up to {_number(worst.interval.high)}"
+            summary += f", and those of {worst.name} by up to {_number(worst.interval.high)}"
         summary += "."
         told = _undecided(evidence, rows, p, f"{high} on average ({ends})")
         if worst is not None and not worst.interval.high < evidence.tolerance:
-            told.insert(
-                1, f"The probabilities of class {worst.label} may be off by up to {_number(worst.interval.high)}."
-            )
+            told.insert(1, f"The probabilities of {worst.name} may be off by up to {_number(worst.interval.high)}.")
     elif evidence.status == "no evidence":
         summary = f"No sign of miscalibration: the probabilities are off by {high} on average at most."
         told = [
@@ -96,8 +94,8 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
     return Verdict(summary, (*told, *_decisions(found, estimate.level), *filter(None, [by_class])))
 
 
-def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience) -> str:
-    """Next step; "" where there was too little to judge."""
+def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience, *, several: bool = False) -> str:
+    """Next step, of rows with several labels too; "" where there was too little to judge."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
@@ -106,6 +104,9 @@ def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience) -> str
         return "Next: nothing to repair; look again when the data change."
     if evidence.matters is False:
         return "Next: leave it as it is, or set a smaller tolerance if such errors matter to you."
+    if several:
+        kind = "logistic" if estimate.n_samples < FEW_TO_REPAIR else "isotonic"
+        return f"Next: repair each label by OneVsRest({kind!r}, normalisation='none'), fitted on other rows."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     compare = audience.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
@@ -135,9 +136,10 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
     off = f"On average the probabilities are off by {by} ({ends})"
     enough, worst = f"{_number(found.evidence.tolerance)} or more", found.off
     if worst is not None and (not found.rejects or not low >= found.evidence.tolerance):
-        among = f", adjusted for {len(found.classes):,} classes" if len(found.classes) > 2 else ""
+        words = nouns_of(estimate.notion)
+        among = f", adjusted for {len(found.classes):,} {words.many}" if len(found.classes) > 2 - worst.several else ""
         ends = _interval(estimate.level, worst.interval)
-        off += f"; class {worst.label} is off by {_number(worst.ece)} ({ends}{among})"
+        off += f"; {worst.name} is off by {_number(worst.ece)} ({ends}{among})"
     if found.evidence.matters is False:
         where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:
@@ -213,7 +215,7 @@ def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where
         errors = errors or {c.label: c.ece for c in found.classes}  # an estimator that needs more rows found none
         worst = max(errors, key=lambda label: errors[label])
         where = "where it is predicted " if estimate.notion == "top-label" else ""
-        said = f"worst for class {worst} {where}(ECE {_number(errors[worst])})"
+        said = f"worst for {nouns_of(estimate.notion).of(worst)} {where}(ECE {_number(errors[worst])})"
         parts.append(_Where(said, said))
     if found.off is not None:
         parts.append(_of_class(found.off))
@@ -224,9 +226,9 @@ def _of_class(row: ClassRow) -> _Where:
     """Error of a class: of its mean, if that makes up most of it, or else in all."""
     gap = row.base_rate - row.mean_prob
     stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
-    said = f"class {row.label} is stated at {stated} on average and occurs {happens} of the time"
+    said = f"{row.name} is stated at {stated} on average and occurs {happens} of the time"
     if 2 * abs(gap) < row.ece or stated == happens:
-        said = f"the probabilities of class {row.label} are off by {_number(row.ece)} on average"
+        said = f"the probabilities of {row.name} are off by {_number(row.ece)} on average"
     return _Where(said, said)
 
 

@@ -12,7 +12,7 @@ from ..calibrators.crossval import Folds, folds_of, held_out
 from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import candidates_for
 from ..comparison.models.units import IndependentUnits
-from ..data.checks import check_random_state, check_type
+from ..data.checks import check_type
 from ..data.predictions import Predictions
 from ..data.types import FloatArray, Interval, RandomState
 from ..measure.scoring_rules import ScoringRule
@@ -26,14 +26,6 @@ def ready_calibrator(
     one = named_calibrator(calibrator, sample.n_classes) if isinstance(calibrator, str) else calibrator
     check_type("calibrator", one, Calibrator, allowed)
     return candidates_for(sample, {"calibrator": one})["calibrator"]
-
-
-def fold_seed(random_state: RandomState) -> int | None:
-    """The equivalent for scikit-learn, which knows no Generator, and no seed of more than 32 bits."""
-    rng = check_random_state(random_state)
-    if isinstance(random_state, np.random.Generator) or (random_state is not None and random_state >= 2**32):
-        return int(rng.integers(2**32))
-    return None if random_state is None else int(random_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +59,7 @@ class CrossFitted:
         ready = ready_calibrator(calibrator, sample)
         told = sample.scores.values.astype(np.float64)
         stated = told if told.ndim == 2 else np.column_stack([1 - told, told])
-        folds = folds_of(sample.codes, cv, fold_seed(random_state), sample.groups)
+        folds = folds_of(sample.codes, cv, random_state, sample.groups)
         return cls(sample, stated, units, ready, calibrator if isinstance(calibrator, str) else repr(calibrator), folds)
 
     def decomposition(self, rule: ScoringRule, true: FloatArray | None, level: float, score: str) -> Decomposition:

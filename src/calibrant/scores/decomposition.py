@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,9 +15,10 @@ from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..estimators import Binned
-from ..measure.scoring_rules import Brier, Log, ScoringRule, as_rule, matrix_of
+from ..measure.scoring_rules import Brier, Log, RankedProbability, ScoringRule, as_rule, matrix_of
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
+from ..notions import Ordinal
 from ..sums import BinMoments
 from .score_parts import Decomposition, ScoredRows, binned, equal_vectors, isotonic
 
@@ -223,6 +225,12 @@ def decompose(
         from .cross_fitted import CrossFitted  # scikit-learn, which the other ways do without
 
         return CrossFitted.of(p, calibrator, cv, random_state).decomposition(rule, true, level, name)
+    if isinstance(rule, RankedProbability) and estimator != "exact":
+        if n_resamples or true is not None:
+            raise ValueError(
+                "a ranked probability score is decomposed by 'corp' and 'binned' without n_resamples and posterior"
+            )
+        return _of_cumulative(p, rule, name, estimator, bins)
     if p.n_classes > 2 and estimator != "exact" and not isinstance(rule, Brier):
         raise ValueError(
             f"{rule!r} of {p.n_classes} classes is not a sum over classes: estimator {estimator!r} needs Brier's "
@@ -244,9 +252,31 @@ def decompose(
     )
 
 
+def _of_cumulative(p: Predictions, rule: RankedProbability, name: str, estimator: str, bins: Binned) -> Decomposition:
+    """Sum of the decompositions of the Brier scores of the cumulative probabilities."""
+    total: dict[str, float] = {}
+    for target in Ordinal().targets(p):
+        one = replace(
+            p, probs=target.scores, truth=target.outcomes(p.codes), classes=(False, True), positive=1, logs=None
+        )
+        stated, codes, weights = _counted(one)
+        found = (
+            binned(stated, bins, weights, eps=p.eps, integral=p.integral_weights)
+            if estimator == "binned"
+            else isotonic(stated)
+        )
+        parts = ScoredRows(Brier("half"), stated, codes, weights, found, None, None, p.integral_weights).parts()
+        total = {part: total.get(part, 0.0) + value for part, value in parts.items()}
+    share = 1.0 if rule.scale == "sum" else 1 / (p.n_classes - 1)
+    parts = {part: share * value for part, value in total.items()}
+    return Decomposition(
+        **parts, score=name, estimator=estimator, n_samples=len(codes), n_classes=p.n_classes, intervals={}
+    )
+
+
 def _units(p: Predictions) -> IndependentUnits | None:
     """Groups of the rows with weight; None where rows are independent."""
-    return None if p.groups is None else IndependentUnits.of(p if p.weights is None else p.subset(p.weights > 0))
+    return None if p.together is None else IndependentUnits.of(p if p.weights is None else p.subset(p.weights > 0))
 
 
 def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:

@@ -185,7 +185,9 @@ def grouping_loss(
     check_choice("score", rule, (Brier(), Brier("half"), Log()))  # of which the bound is known
     if features is None:
         raise TypeError("features must be given: columns, or a region for each row")
-    regions = read_regions(features, p.n_samples)
+    regions = read_regions(features, p.n_given)
+    if p.given is not None:
+        regions = regions.subset(p.given)
     if p.weights is not None and not p.weights.all():
         regions = regions.subset(p.weights > 0)
     if isinstance(calibrator, str) and calibrator == "auto":

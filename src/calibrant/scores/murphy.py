@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from ..data.checks import received
 from ..data.predictions import Predictions
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Curve
@@ -340,7 +341,10 @@ class BinaryRows:
 
 def check_thresholds(thresholds: Any) -> FloatArray:
     """Judge decision thresholds."""
-    at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    try:
+        at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        at = np.empty(0)
     if at.ndim != 1 or at.size == 0 or not ((at > 0) & (at < 1)).all():
-        raise ValueError(f"thresholds must be numbers strictly between 0 and 1; got {thresholds!r}")
+        raise ValueError(f"thresholds must be numbers strictly between 0 and 1; got {received(thresholds)}")
     return at

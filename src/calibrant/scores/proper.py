@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+import numpy as np
+
 from ..data.docs import document
 from ..data.public_function import InputOptions, public_function
 from ..data.types import FloatArray
 from ..data.validation import as_predictions
-from ..data.weights import mean
+from ..data.weights import mean, ones_or
 from ..measure.scoring_rules import BetaFamily as BetaFamily
 from ..measure.scoring_rules import Brier as Brier
 from ..measure.scoring_rules import CostWeighted as CostWeighted
 from ..measure.scoring_rules import Log as Log
+from ..measure.scoring_rules import RankedProbability as RankedProbability
 from ..measure.scoring_rules import ScoringRule as ScoringRule
 from ..measure.scoring_rules import Spherical as Spherical
 from ..measure.scoring_rules import score_rows
@@ -63,7 +66,14 @@ def score_samples(
         "sum_tolerance": sum_tolerance,
         "from_logits": from_logits,
     }
-    return score_rows(as_predictions(y_true, y_prob, **inputs), score)
+    p = as_predictions(y_true, y_prob, **inputs)
+    found = score_rows(p, score)
+    if p.given is None:
+        return found
+    weights = ones_or(p.weights, p.n_samples)
+    with np.errstate(invalid="ignore"):
+        total = np.bincount(p.given, np.where(weights > 0, weights * found, 0.0))
+        return np.asarray(total / np.bincount(p.given, weights))
 
 
 @public_function(grouped=True)
@@ -147,6 +157,53 @@ def brier_score(
     (0.15625, 0.3125)
     """
     return mean_score(y_true, y_prob, Brier(scale), **inputs)
+
+
+@public_function(grouped=True)
+def ranked_probability_score(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    scale: str = "sum",
+    **inputs: Unpack[InputOptions],
+) -> float:
+    """Ranked probability score of ordered classes: the mean of ``Σ_{k<K} (P(Y ≤ k) - [y ≤ k])²``.
+
+    Classes are ordered as the columns are: pass ``labels`` where their sorted order is another one.
+
+    Parameters
+    ----------
+    scale : {"sum", "mean"}, default "sum"
+        ``"sum"``: range 0 to K - 1. ``"mean"``: divided by K - 1, range 0–1.
+
+    Returns
+    -------
+    float
+        The mean over rows; 0 is perfect.
+
+    See Also
+    --------
+    calibrant.scores.RankedProbability : The rule, for other functions, such as :func:`calibrant.decompose`.
+    calibrant.brier_score : The score that does not know an order.
+    calibrant.notions.Ordinal : Calibration of the same cumulative probabilities.
+
+    Notes
+    -----
+    Cost O(n K).
+
+    References
+    ----------
+    Epstein (1969), *A scoring system for probability forecasts of ranked categories*; Murphy (1971), *A note on the
+    ranked probability score*.
+
+    Examples
+    --------
+    >>> from calibrant.scores import ranked_probability_score
+    >>> P = [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]
+    >>> round(ranked_probability_score([0, 2], P, labels=[0, 1, 2]), 3)
+    0.195
+    """
+    return mean_score(y_true, y_prob, RankedProbability(scale), **inputs)
 
 
 @public_function(grouped=True)

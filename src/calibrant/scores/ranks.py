@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import check_bool, check_level, check_list
+from ..data.checks import check_bool, check_level, check_list, received
 from ..data.convert import to_array
 from ..data.public_function import public_function
 from ..data.result import Picture, Table
@@ -246,7 +246,7 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
     if models is not None:
         models = check_list("models", models, wanted := f"{k} names, one per column of scores")
         if len(models) != k:
-            raise ValueError(f"models must be {wanted}; got {models!r}")
+            raise ValueError(f"models must be {wanted}; got {received(models)}")
         columns = models
     named = tuple(f"model {j + 1}" for j in range(k)) if columns is None else tuple(map(str, columns))
     if len(set(named)) < k:

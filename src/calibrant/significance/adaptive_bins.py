@@ -126,7 +126,7 @@ def adaptive_test(
     chosen, n_rows = as_notion(notion, p), p.n_samples
     p = rows_with_weight(p)
     codes, targets = p.codes.astype(np.int64), list(chosen.targets(p))
-    in_cells = n_rows > MANY_ROWS and p.weights is None and p.groups is None and _apart(targets, n_rows)
+    in_cells = n_rows > MANY_ROWS and p.weights is None and p.together is None and _apart(targets, n_rows)
     problems = [
         Scales.of_cells(t, codes, p.eps, wanted)
         if in_cells and len(t.scores) > MANY_ROWS
@@ -139,7 +139,7 @@ def adaptive_test(
     rng = check_random_state(random_state)
     null: Null = DrawnLabels(p)
     draws: FloatArray = np.zeros(n_resamples)
-    if known and p.groups is not None:
+    if known and p.together is not None:
         null = signs = GroupSigns.of_targets(p, [one.target for one in known])
         observed, draws = _standardised(signs, known, n_resamples, rng)
     elif known and in_cells:

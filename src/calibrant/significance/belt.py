@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number
+from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number, received
 from ..data.printing import equals
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
@@ -372,7 +372,7 @@ def _ranges(z: FloatArray, off: FloatArray) -> Ranges:
 
 
 def _check_levels(levels: Any) -> tuple[float, ...]:
-    message = f"levels must be one or several different numbers between 0 and 1; got {levels!r}"
+    message = f"levels must be one or several different numbers between 0 and 1; got {received(levels)}"
     if isinstance(levels, (str, bytes)) or not (np.iterable(levels) or hasattr(levels, "__float__")):
         raise TypeError(message)
     single = [levels.item()] if isinstance(levels, np.ndarray) and levels.ndim == 0 else [levels]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..data.checks import check_level, check_type
+from ..data.checks import check_level, check_type, is_auto
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Table
@@ -162,7 +162,7 @@ def confidence_direction(
     level = check_level(level)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
-    if estimator != "auto":
+    if not is_auto(estimator):
         check_type("estimator", estimator, CrossFit, "'auto' or CrossFit(...), of which the folds are needed")
     if chosen.average == "max":
         raise ValueError(f"notion {chosen.name!r} with average='max' has no parts that add up: use average='mean'")

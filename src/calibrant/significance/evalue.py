@@ -131,7 +131,7 @@ def evalue_test(
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
-    p = as_predictions(y_true, y_prob, **inputs)
+    p = whole_outcomes(as_predictions(y_true, y_prob, **inputs), "evalue_test")
     rng = check_random_state(random_state)
     if algorithm == "sequential":
         return SequentialBets(notion).bet(p.subset(_shuffled(p, rng)) if order == "random" else p)
@@ -147,6 +147,16 @@ def evalue_test(
     found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng, one.weights) for one in problems]
     log_e = log_mean_exp(np.concatenate(found)[:, None])[0]
     return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
+
+
+def whole_outcomes(p: Predictions, title: str) -> Predictions:
+    """The predictions; ValueError where rows have shares."""
+    if p.given is not None:
+        raise ValueError(
+            f"{title} bets on one outcome per row, and y_true holds shares: pass a row per draw, or use another test "
+            "of calibration"
+        )
+    return p
 
 
 class SequentialBets:

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_random_state, check_resamples, check_type
+from ..data.checks import check_choice, check_random_state, check_resamples, check_type, is_auto
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, public_function
@@ -88,9 +88,11 @@ def kernel_test(
     n_resamples = check_resamples(n_resamples, 1)
     check_type("estimator", estimator, (KernelCalibrationError, type(None)), "a KernelCalibrationError or None")
     p = as_predictions(y_true, y_prob, **inputs)
-    if algorithm == "asymptotic" and p.groups is not None:
-        raise ValueError("algorithm 'asymptotic' treats all rows as independent: use 'resampling' for rows in groups")
-    if p.groups is not None:
+    if algorithm == "asymptotic" and p.together is not None:
+        raise ValueError(
+            "algorithm 'asymptotic' treats all rows as independent: use 'resampling' for rows in groups, or with shares"
+        )
+    if p.together is not None:
         p = rows_with_weight(p)
     reader = estimator or KernelCalibrationError()
     if estimator is None and algorithm == "asymptotic":
@@ -103,7 +105,7 @@ def kernel_test(
                 "'resampling'"
             )
         p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
-    chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
+    chosen = as_notion("canonical" if is_auto(notion) and p.positive is None else notion, p)
     targets = list(chosen.targets(p))
     if len(targets) != 1:
         raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
@@ -118,7 +120,7 @@ def kernel_test(
         return np.asarray(target.outcomes(codes).reshape(scores.shape), dtype=np.float64)
 
     null: Null
-    if p.groups is None:
+    if p.together is None:
         null, groups = DrawnLabels(p), None
         labels = np.concatenate([codes[None], *null.sets(n_resamples, rng)])
         number = len(labels)

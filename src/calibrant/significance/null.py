@@ -172,15 +172,15 @@ class GroupSigns(Null):
     @classmethod
     def of_targets(cls, p: Predictions, targets: Iterable[Target]) -> GroupSigns:
         """Signs for rows, all with weight, whose residuals in several problems, or of a vector, change together."""
-        squares, variances, codes = np.zeros(p.n_samples), np.zeros(p.n_samples), p.codes.astype(np.int64)
+        squares, variances = np.zeros(p.n_samples), np.zeros(p.n_samples)
         for target in targets:
-            rows = slice(None) if target.rows is None else target.rows
+            rows = np.arange(p.n_samples) if target.rows is None else target.rows  # some may come several times
             s = target.scores.astype(np.float64).reshape(len(target.scores), -1)
-            residual = target.outcomes(codes).reshape(s.shape) - s
-            squares[rows] += (residual**2).sum(axis=1)
-            variances[rows] += (s * (1 - s)).sum(axis=1)
+            residual = target.outcomes(p.truth).reshape(s.shape) - s
+            squares += np.bincount(rows, (residual**2).sum(axis=1), p.n_samples)
+            variances += np.bincount(rows, (s * (1 - s)).sum(axis=1), p.n_samples)
         weights = np.ones(p.n_samples) if p.weights is None else p.weights
-        return cls.of(np.asarray(p.groups), squares, variances, weights)
+        return cls.of(np.asarray(p.units), squares, variances, weights)
 
     @cached_property
     def n_groups(self) -> int:

@@ -57,7 +57,8 @@ class Power:
 
     def rows_for(self, error: float) -> float:
         """About how many rows an error needs in order to be found as often: errors in sight fall with the root of n."""
-        return self.n_samples * (self.detectable / error) ** 2
+        ratio = self.detectable / error
+        return self.n_samples * ratio * ratio  # infinite where ** would raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +277,8 @@ def drawn_together(each: FloatArray, question: Question) -> FloatArray:
     variance = np.array(question.shares) ** 2 * each.var(axis=-1)
     if not variance.any():
         return draws
-    widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
+    varying = float(variance.sum() ** 2 / (variance**2).sum())
+    widened = question.spread(varying, spread_together(max(varying, 2.0)))
     return np.asarray(draws.mean() + widened * (draws - draws.mean()))
 
 

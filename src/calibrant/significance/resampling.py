@@ -20,7 +20,7 @@ from ..estimators.norm import combine_draws, root
 from ..measure.intervals import sums_paths
 from ..measure.question import Question, reader_of_sums
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
-from ..notions import Notion, Target, as_notion
+from ..notions import Notion, Target, alone, as_notion
 from .null import DrawnLabels, GroupSigns, Null, rounding_of, share_at_least
 from .report_test import FEW_DRAWS, SumsTest, drawn_together
 from .result import TestResult
@@ -98,7 +98,8 @@ def calibration_test(
         predict: that detects over-confidence; an under-confident model scores better than predicted, and passes.
     n_resamples : int, default 999
         Sets of labels that are drawn: row by row, or in the cells of an Accumulator's sums. With ``groups``, signs of
-        whole groups' residuals are drawn instead.
+        whole groups' residuals are drawn instead; rows with several labels are such groups, since labels depend on
+        each other.
     sample_weight : array-like of shape (n,), optional
         Weights of the statistic; each row draws one label.
 
@@ -144,6 +145,7 @@ def calibration_test(
         return _test_of_sums(y_true, estimator, norm, n_resamples, check_random_state(random_state))
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
+    p, chosen = alone(p, chosen)
     reader: Any = estimator
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
         reader = as_rule(estimator, half=p.positive is not None)
@@ -183,7 +185,7 @@ def _scores(rule: ScoringRule, p: Predictions) -> _Drawn:
     rule.expected(q[:1], q[:1])  # judges the number of classes
     table, weight, rows = rule.table(q), ones_or(used.weights, used.n_samples), np.arange(used.n_samples)
     weight = weight / weight.sum()
-    if p.groups is None:
+    if p.together is None:
         kept = slice(None) if used is p else np.flatnonzero(np.asarray(p.weights))
 
         def of_labels(sets: AnyArray) -> FloatArray:
@@ -196,7 +198,9 @@ def _scores(rule: ScoringRule, p: Predictions) -> _Drawn:
     observed, expected = float(weight @ (mean + excess)), float(weight @ mean)
     if not np.isfinite(observed):  # what cannot happen has happened: no draw shows it
         excess = np.zeros(len(excess))
-    signs = GroupSigns.of(np.asarray(used.groups), excess**2, (q * (possible - mean[:, None]) ** 2).sum(axis=1), weight)
+    signs = GroupSigns.of(
+        np.asarray(used.together), excess**2, (q * (possible - mean[:, None]) ** 2).sum(axis=1), weight
+    )
     each = signs.sums(weight * excess)
     return observed, signs, lambda sets: expected + sets @ each
 
@@ -209,7 +213,7 @@ def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:
 
 def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _Drawn:
     """Calibration errors: sets of outcomes are many problems with the same scores."""
-    if p.groups is not None:
+    if p.units is not None:
         if notion.vector:
             raise ValueError(
                 f"notion {notion.name!r} cannot be tested with groups here: use kernel_test(), 'classwise', or one "
@@ -221,7 +225,7 @@ def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _
                 "or cells ('auto', Binned(), Density())"
             )
         p = rows_with_weight(p)
-    codes = p.codes.astype(np.int64)
+    codes = p.truth if p.several else p.codes.astype(np.int64)
     if notion.vector:
         problem: Any = notion.reducer(p)
 
@@ -241,9 +245,9 @@ def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _
             about = {"integral": p.integral_weights, "domain": t.domain, "eps": p.eps}
             scores = np.broadcast_to(t.scores, happened.shape)
             powers.append(reader._powers(Problem.samples(scores, happened, weights, **about), norm))
-        return combine_draws(powers, shares, norm, notion.average)
+        return combine_draws(powers, shares, norm, notion.combining)
 
-    if p.groups is None:
+    if p.units is None:
 
         def of_labels(sets: AnyArray) -> FloatArray:
             return combined(lambda target: target.outcomes(sets.T).T)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..data.checks import received
 from ..data.types import FloatArray
 from ..exceptions import BandwidthWarning
 from .grid import GridMoments
@@ -38,9 +39,12 @@ def one_by_one(grid: GridMoments, rule: Callable[[GridMoments], float]) -> Float
 
 def _called(rule: Callable[[FloatArray, FloatArray], float], grid: GridMoments) -> float:
     used = grid.count > 0
-    h = float(rule(grid.nodes[used], grid.count[used]))
+    try:
+        h = float(rule(grid.nodes[used], grid.count[used]))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"bandwidth must be a rule that makes a number of scores and weights: {error}") from error
     if not (np.isfinite(h) and h > 0):
-        raise ValueError(f"bandwidth rule {rule!r} must return a positive finite number; got {h!r}")
+        raise ValueError(f"bandwidth rule {rule!r} must return a positive finite number; got {received(h)}")
     return h
 
 
@@ -136,9 +140,9 @@ def _sd(grid: GridMoments, values: FloatArray | None = None) -> FloatArray:
     n, total = np.asarray(grid.effective_size), grid.count.sum(axis=-1)
     x = grid.nodes if values is None else values
     known = (n > 1) & (total > 0)
-    mass = np.where(known, total, 1.0)
-    mean = (grid.count * x).sum(axis=-1) / mass
-    variance = (grid.count * (x - mean[..., None]) ** 2).sum(axis=-1) / mass
+    mass, count = np.where(known, total, 1.0), np.where(known[..., None], grid.count, 0.0)
+    mean = (count * x).sum(axis=-1) / mass
+    variance = (count * (x - mean[..., None]) ** 2).sum(axis=-1) / mass
     return np.where(known, np.sqrt(variance * n / np.where(known, n - 1, 1.0)), 0.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import and_
@@ -99,6 +99,16 @@ class Sums:
         """The fields that differ from problem to problem, of one of them or of some."""
         each = [name for name, (how, _) in _declarations(type(self)).items() if how.each]
         return {name: _at(getattr(self, name), index) for name in each}
+
+    @staticmethod
+    def together(sums: Sequence[Any]) -> Any:
+        """Sums of several lots of problems of one kind, side by side."""
+        each = {
+            name: np.concatenate([getattr(one, name) for one in sums])
+            for name, (how, _) in _declarations(type(sums[0])).items()
+            if how.each and getattr(sums[0], name) is not None
+        }
+        return replace(sums[0], integral=all(one.integral for one in sums), **each)
 
     @property
     def rows(self) -> Self:

@@ -17,12 +17,14 @@ DECREMENT = 1e-9
 #: With bounded steps it ends after one that changes no logit by more than this.
 _SMALLEST_STEP = 1e-3
 _ITERATIONS = 100
+#: The largest float below 1.
+BELOW_ONE = float(np.nextafter(1, 0))
 _HALVINGS = 40
 
 
 def logits_of(scores: FloatArray, eps: float) -> FloatArray:
     """``log s/(1-s)`` of scores clipped to [eps, 1 - eps]."""
-    clipped = np.clip(scores, eps, 1 - eps)
+    clipped = np.clip(scores, eps, min(1 - eps, BELOW_ONE))
     return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 

@@ -10,5 +10,8 @@ from .losses import FocalLoss as FocalLoss
 from .losses import MMCELoss as MMCELoss
 from .losses import SoftBinnedECELoss as SoftBinnedECELoss
 from .metrics import CalibrationError as CalibrationError
+from .refinement import Refinement as Refinement
+from .scaling import DirichletScaler as DirichletScaler
+from .scaling import MatrixScaler as MatrixScaler
 from .scaling import TemperatureScaler as TemperatureScaler
 from .scaling import VectorScaler as VectorScaler

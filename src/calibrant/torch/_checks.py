@@ -9,20 +9,43 @@ from torch import Tensor
 _SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 8e-2}
 
 
+def check_dense(name: str, tensor: Tensor) -> None:
+    """Judge whether a tensor has numbers that are there."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta or tensor.is_complex():
+        kind = "a meta tensor" if tensor.is_meta else f"{tensor.dtype}, {tensor.layout}"
+        raise ValueError(f"{name} must be a dense tensor of real numbers; got {kind}")
+
+
 def check_pair(name: str, scores: Tensor, target: Tensor, shape: str, *, boolean: bool = False) -> None:
-    """Judge kinds and shapes of scores, ``(N,)`` or ``(N, K)``, and of class indices (``boolean``: or truth values)."""
+    """Judge kinds and shapes of scores, ``(N, …)`` or ``(N, K, …)``, and of class indices (or truth values)."""
     for what, tensor in ((name, scores), ("target", target)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{what} must be a torch.Tensor; got {type(tensor).__name__}")
-        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
-            kind = "a meta tensor" if tensor.is_meta else f"{tensor.dtype}, {tensor.layout}"
-            raise ValueError(f"{what} must be a dense tensor of numbers; got {kind}")
-    if scores.ndim != (1 if shape == "(N,)" else 2) or not scores.is_floating_point():
+        check_dense(what, tensor)
+    single = shape == "(N, …)"
+    if scores.ndim < (1 if single else 2) or not scores.is_floating_point():
         raise ValueError(f"{name} must be floats of shape {shape}; got {scores.dtype}, shape {tuple(scores.shape)}")
+    wanted = scores.shape if single else scores.shape[:1] + scores.shape[2:]
     whole = not (target.is_floating_point() or target.is_complex() or (target.dtype == torch.bool and not boolean))
-    if target.shape != scores.shape[:1] or not whole:
+    if target.shape != wanted or not whole:
         got = f"{target.dtype}, shape {tuple(target.shape)}"
-        raise ValueError(f"target must be class indices of shape ({scores.shape[0]},); got {got}")
+        raise ValueError(f"target must be class indices of shape {tuple(wanted)}; got {got}")
+
+
+def flattened(scores: Tensor) -> Tensor:
+    """Rows (n, K) of scores whose classes are in dimension 1."""
+    return scores if scores.ndim == 2 else scores.movedim(1, -1).reshape(-1, scores.shape[1])
+
+
+def rows_that_count(target: Tensor, k: int, ignore_index: int | None) -> Tensor:
+    """Which rows of class indices (n,) are not ignored; ValueError where such a row has none of the classes."""
+    valid = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
+    wrong = valid & ~((target >= 0) & (target < k))
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        instead = "" if ignore_index is None else f" or be ignore_index={ignore_index}"
+        raise ValueError(f"target must lie in 0 … {k - 1}{instead}; got {int(target[row])} at row {row}")
+    return valid
 
 
 def check_probabilities(name: str, p: Tensor) -> None:
@@ -33,7 +56,7 @@ def check_probabilities(name: str, p: Tensor) -> None:
         got = f"{p.min().item():g} to {p.max().item():g}"
         raise ValueError(f"{name} must lie in [0, 1]; got {got}: are these logits? pass from_logits=True")
     if p.ndim == 2:
-        total = p.double().sum(dim=1)
+        total = p.to(torch.promote_types(p.dtype, torch.float32)).sum(dim=1)  # no float64: some devices have none
         off = (total - 1).abs()
         if off.max() > _SUM_TOLERANCE.get(p.dtype, 1e-4):
             row = int(off.argmax())

@@ -1,22 +1,26 @@
 """Differentiable calibration errors of logits, for training; the same numbers as the NumPy core.
 
-All take ``ignore_index``, as PyTorch's own losses do: rows with this target are ignored, averages are over the others
-(0 if there are none), and ``reduction="none"`` gives 0 for them. Any other target outside 0 … K - 1 raises ValueError.
+Logits have the classes in dimension 1, as in :func:`torch.nn.functional.cross_entropy`: (N, K), or (N, K, d1, …) with
+targets (N, d1, …), each place a row. All take ``ignore_index``, as PyTorch's own losses do: rows with this target are
+ignored, averages are over the others (0 if there are none), and ``reduction="none"`` gives 0 for them. Any other target
+outside 0 … K - 1 raises ValueError.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
-from ..data.checks import check_choice, check_int, check_number, check_positive
+from ..data.checks import check_bool, check_choice, check_int, check_number, check_positive, received
 from ..data.docs import document
 from ..estimators import DirichletKernel
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import LEAST
-from ._checks import check_pair
+from ._checks import check_pair, flattened, rows_that_count
 from ._kernel import TILE, NeighbourMeans, around, log_probabilities
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -41,9 +45,9 @@ def dirichlet_kernel_error(
 
     Parameters
     ----------
-    logits : Tensor of shape (N, K)
+    logits : Tensor of shape (N, K) or (N, K, d1, …)
         Logits of a batch.
-    target : Tensor of shape (N,)
+    target : Tensor of shape (N,) or (N, d1, …)
         Indices of the observed classes.
     bandwidth : float or "auto", default "auto"
         The bandwidth h > 0 of the kernels. ``"auto"`` is made for measuring: for a batch it is so wide that a penalty
@@ -254,6 +258,7 @@ def mmce(
     0.381
     """
     check_positive("bandwidth", bandwidth)
+    check_bool("squared", squared)
     logits, target, _ = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
@@ -298,7 +303,7 @@ def focal_loss(
     Returns
     -------
     Tensor
-        Scalar; (N,) with ``reduction="none"``.
+        Scalar; of the shape of ``target`` with ``reduction="none"``.
 
     See Also
     --------
@@ -313,9 +318,9 @@ def focal_loss(
     torch.Size([2])
     """
     check_choice("reduction", reduction, REDUCTIONS)
-    if gamma != "fl-53":
+    if not isinstance(gamma, str) or gamma != "fl-53":
         check_number("gamma", gamma, least=0, instead="'fl-53' or ")
-    logits, target, valid = _valid_rows(logits, target, ignore_index)
+    logits, target, place = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.dtype not in (torch.float32, torch.float64):
             logits = logits.float()
@@ -324,7 +329,7 @@ def focal_loss(
         power: Tensor | float = torch.where(p.detach() < 0.2, 5.0, 3.0) if isinstance(gamma, str) else float(gamma)
         # 1 - p without cancellation; its 0-th power is 1 where p is 1, and has no slope.
         rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(p.dtype).tiny)
-        return _reduce(-(rest**power) * log_p, reduction, valid)
+        return _reduce(-(rest**power) * log_p, reduction, place)
 
 
 def soft_binned_ece(
@@ -402,7 +407,7 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
     Returns
     -------
     Tensor
-        Scalar; (N,) with ``reduction="none"``.
+        Scalar; of the shape of ``target`` with ``reduction="none"``.
 
     See Also
     --------
@@ -416,10 +421,10 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
     0.5
     """
     check_choice("reduction", reduction, REDUCTIONS)
-    logits, target, valid = _valid_rows(logits, target, ignore_index)
+    logits, target, place = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         probs = log_probabilities(logits)[1]
-        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, valid)
+        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, place)
 
 
 def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
@@ -466,7 +471,7 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     Returns
     -------
     Tensor
-        Scalar; (N,) with ``reduction="none"``.
+        Scalar; of the shape of ``target`` with ``reduction="none"``.
 
     See Also
     --------
@@ -485,19 +490,21 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     -0.6931
     """
     check_choice("reduction", reduction, REDUCTIONS)
-    logits, target, valid = _valid_rows(logits, target, ignore_index)
+    logits, target, place = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         logs, probs = log_probabilities(logits)
-        return _reduce((probs * logs).sum(dim=1), reduction, valid)
+        return _reduce((probs * logs).sum(dim=1), reduction, place)
 
 
 def _power(gap: Tensor, p: float) -> Tensor:
     return gap.abs() if p == 1 else gap.square() if p == 2 else gap.abs() ** p
 
 
-def _reduce(values: Tensor, reduction: str, valid: Tensor | None) -> Tensor:
+def _reduce(values: Tensor, reduction: str, place: Place) -> Tensor:
     if reduction == "none":
-        return values if valid is None else values.new_zeros(valid.shape).masked_scatter(valid, values)
+        if place.valid is not None:
+            values = values.new_zeros(place.valid.shape).masked_scatter(place.valid, values)
+        return values.reshape(place.shape)
     return values.sum() if reduction == "sum" or not values.shape[0] else values.mean()
 
 
@@ -516,30 +523,38 @@ def check_dirichlet(
 ) -> float:
     """Judge the arguments as the core does; bandwidths that are sought are not for training."""
     if isinstance(bandwidth, str) and bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'auto' or a number in [1e-12, 1e3]; got {received(bandwidth)}")
     check_choice("notion", notion, NOTIONS)
+    norm = check_number("norm", norm, least=1)
     DirichletKernel(bandwidth, orientation, debias, residual)._check_norm(norm)
-    return check_number("norm", norm, least=1)
+    return norm
 
 
-def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Rows whose target is a class, and which they are (None: all), with the arguments judged.
+class Place(NamedTuple):
+    """Shape of the targets that rows come from, and which of these count (None: all)."""
+
+    shape: torch.Size
+    valid: Tensor | None
+
+
+def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Place]:
+    """Rows (n, K) and classes (n,) where the target is a class, and their place, with the arguments judged.
 
     A compiled graph has fixed shapes: there every target must be a class, which is asserted in it.
     """
-    check_pair("logits", logits, target, "(N, K)")
-    k = logits.shape[1]
-    known = (target >= 0) & (target < k)
-    allowed = f"target must lie in 0 … {k - 1}"
+    check_pair("logits", logits, target, "(N, K) or (N, K, d1, …)")
+    check_int("ignore_index", ignore_index, -(2**63), 2**63 - 1)
+    shape, k = target.shape, logits.shape[1]
+    logits, target = flattened(logits), target.reshape(-1).long()
     if torch.compiler.is_compiling():
-        torch._assert_async(known.all(), f"{allowed} in a compiled graph: leave rows to be ignored out before it")
-        return logits, target, None
-    valid = target != ignore_index
-    wrong = valid & ~known
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise ValueError(f"{allowed} or be ignore_index={ignore_index}; got {int(target[row])} at row {row}")
-    return (logits, target, None) if bool(valid.all()) else (logits[valid], target[valid], valid)
+        known = ((target >= 0) & (target < k)).all()
+        message = f"target must lie in 0 … {k - 1} in a compiled graph: leave rows to be ignored out before it"
+        torch._assert_async(known, message)
+        return logits, target, Place(shape, None)
+    valid = rows_that_count(target, k, ignore_index)
+    if bool(valid.all()):
+        return logits, target, Place(shape, None)
+    return logits[valid], target[valid], Place(shape, valid)
 
 
 for _loss in (brier_loss, brier_sharpness, confidence_penalty, dca, focal_loss, mmce, soft_binned_ece):

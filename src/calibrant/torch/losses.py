@@ -33,13 +33,13 @@ class _Loss(nn.Module):
         self._options = [f.name for f in fields(self) if f.name != "weight"]
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar; (N,) with ``reduction="none"``.
+        """Scalar; of the shape of ``target`` with ``reduction="none"``.
 
         Parameters
         ----------
-        logits : Tensor of shape (N, K)
+        logits : Tensor of shape (N, K) or (N, K, d1, …)
             Logits of a batch.
-        target : Tensor of shape (N,)
+        target : Tensor of shape (N,) or (N, d1, …)
             Indices of the observed classes.
         """
         value = type(self)._function(logits, target, **{name: getattr(self, name) for name in self._options})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,19 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from ..data.checks import check_choice, check_norm
-from ..estimators import Binned, CellEstimator, EmpiricalBayes, Estimator
-from ..estimators.names import as_estimator
-from ..estimators.norm import combine
-from ..sums import BinMoments, Bins, Grid
-from ..sums.edges import EDGE_UNITS, Edges
-from ..sums.grid import GRID_CELLS, GridMoments
-from ._checks import check_pair, check_probabilities
+from ..data.checks import check_choice, check_int, check_norm, check_random_state, received
+from ..data.types import FloatArray, RandomState
+from ..estimators import Estimator
+from ..estimators.norm import combine, roots
+from ..measure.curve_from_sums import CurveSpec
+from ..measure.result import ReliabilityCurve
+from ._checks import check_pair, check_probabilities, flattened, rows_that_count
 from ._kernel import log_probabilities
+from ._sums import added, as_double, as_pair, resolved, sums_named
 
-NOTIONS = ("confidence", "classwise", "class-specific")
+_AVERAGES = {"multilabel": "macro", "multilabel:micro": "micro", "multilabel:weighted": "weighted"}
+NOTIONS = ("confidence", "classwise", "class-specific", *_AVERAGES)
+_DTYPES = {name: value for value in (torch.float32, torch.float64) for name in (value, str(value), str(value)[6:])}
 
 
 class CalibrationError(Metric):
@@ -32,14 +34,23 @@ class CalibrationError(Metric):
         ``"auto"``: :class:`calibrant.EmpiricalBayes`. Any estimator that works on counts on a grid (``EmpiricalBayes``,
         ``Density``, ``ResidualKernel``, ``AdaptiveKernel``), or :class:`calibrant.Binned` with fixed edges and hard
         mapping.
-    notion : {"confidence", "classwise", "class-specific"}, default "confidence"
-        ``"class-specific"``: of the positive class of 1-D probabilities.
+    notion : str, default "confidence"
+        ``"confidence"``; ``"classwise"``; ``"class-specific"``: of the positive class of probabilities (N,) or
+        (N, d1, …), every place a row; or ``"multilabel"``, ``"multilabel:weighted"`` and ``"multilabel:micro"``: of
+        rows with any number of K labels, as :class:`calibrant.notions.Multilabel`; but ``EmpiricalBayes`` takes the
+        entries of ``"multilabel:micro"`` for independent rows.
     num_classes : int, optional
-        K; required except for ``"class-specific"``.
+        K, the number of classes or of labels; required except for ``"class-specific"``.
     norm : float, default 1
         The power p ≥ 1 of the error, or inf for the maximum.
     from_logits : bool, default False
-        ``update`` gets logits: rows of a softmax, or log odds in 1-D.
+        ``update`` gets logits: rows of a softmax, or log odds of the positive class, or of each of several labels.
+    ignore_index : int or None, default -100
+        Rows with this target are ignored, as in PyTorch's losses; it may be one of the classes. None: every row counts.
+        Of rows with several labels, each entry by itself is ignored.
+    average : {"power", "mean", "max", None}, default "power"
+        For ``"classwise"``: how the errors of classes become one number, as in :class:`calibrant.notions.Classwise`.
+        None: ``compute`` returns the error of each class, or of each of several labels, (K,).
     **kwargs
         Options of :class:`torchmetrics.Metric`.
 
@@ -47,12 +58,23 @@ class CalibrationError(Metric):
     --------
     calibrant.Accumulator : The same of arrays.
     calibrant.calibration_error : The error of all rows at once.
+    calibrant.torch.Refinement : The part of a loss that no scaler removes.
 
     Notes
     -----
-    The state is one float64 tensor of sums, (problems, 2 or 3, nodes), that is added over batches and over processes
-    (``dist_reduce_fx="sum"``): its size does not depend on the number of rows. Scores are float32 or float64; half
-    precision becomes float32. Cost of an update: one pass on the device; ``compute`` runs on the CPU.
+    The state is one tensor of sums, (2, problems, 2 or 3, nodes), that is added over batches and over processes: its
+    size does not depend on the number of rows. Each sum is a pair of numbers, the second the rounding error of the
+    first, in float64. After ``set_dtype(torch.float32)``, or on a device without float64 (``.to("mps")``), pairs and
+    all arithmetic of ``update`` are float32, and the error is that of float64 to 1e-6. ``.half()``,
+    ``.to(torch.float16)`` and the like leave it as it is. Scores are float32 or float64; half precision becomes
+    float32. Cost of an update: one pass on the device; ``compute`` runs on the CPU.
+
+    ``CalibrationError(Binned(15), "class-specific")`` is torchmetrics' ``BinaryCalibrationError``, and
+    ``CalibrationError(Binned(15), num_classes=K)`` its ``MulticlassCalibrationError``, with norms 1, 2 and inf for
+    ``"l1"``, ``"l2"`` and ``"max"``, and ``from_logits=True`` where it finds logits by itself (batch by batch: it takes
+    logits that happen to lie in [0, 1] for probabilities). They agree to 1e-6 but where a score lies on the edge of a
+    bin: bins here are closed on the right, (0.2, 0.3], and theirs on the left, [0.2, 0.3), with a bin of its own for
+    scores of exactly 1.
 
     Examples
     --------
@@ -63,6 +85,15 @@ class CalibrationError(Metric):
     >>> ece.update(torch.tensor([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]), torch.tensor([0, 2]))
     >>> round(ece.compute().item(), 3)
     0.4
+
+    Pixels of two images, one of them unlabelled; an error per class:
+
+    >>> logits, labels = torch.zeros(2, 3, 4, 4), torch.ones(2, 4, 4, dtype=torch.int64)
+    >>> labels[0, 0, 0] = 255
+    >>> pixels = CalibrationError(Binned(15), "classwise", 3, from_logits=True, ignore_index=255, average=None)
+    >>> pixels.update(logits, labels)
+    >>> pixels.compute().round(decimals=3).tolist(), int(pixels.samples)
+    ([0.333, 0.667, 0.333], 31)
     """
 
     is_differentiable = False
@@ -80,160 +111,202 @@ class CalibrationError(Metric):
         norm: float = 1,
         *,
         from_logits: bool = False,
+        ignore_index: int | None = -100,
+        average: str | None = "power",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice("notion", notion, NOTIONS)
         if notion != "class-specific" and (not isinstance(num_classes, int) or num_classes < 2):
-            raise ValueError(f"num_classes must be an int >= 2 for the notion {notion!r}; got {num_classes!r}")
-        self.estimator = _resolved(estimator)
+            raise ValueError(f"num_classes must be an int >= 2 for the notion {notion!r}; got {received(num_classes)}")
+        self.several = notion in _AVERAGES
+        self.each = notion == "classwise" or (self.several and _AVERAGES[notion] != "micro")
+        whole = ("power", "mean", "max") if notion == "classwise" else ("power",)
+        check_choice("average", average, (*whole, None) if self.each else whole)
+        self.estimator = resolved(estimator)
         self.notion = notion
         self.num_classes = 2 if num_classes is None else num_classes
         self.norm = check_norm(norm)
         self.from_logits = from_logits
+        self.ignore_index = (
+            None if ignore_index is None else check_int("ignore_index", ignore_index, -(2**63), 2**63 - 1)
+        )
+        self.average = average
         self.domain = (1 / self.num_classes if notion == "confidence" else 0.0, 1.0)
-        self.named_sums = _sums_named(self.estimator, self.domain)
-        problems = self.num_classes if notion == "classwise" else 1
-        self.add_state("sums", default=self.named_sums.empty(problems), dist_reduce_fx="sum")
-        self.add_state("samples", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.named_sums = sums_named(self.estimator, self.domain)
+        problems = self.num_classes if self.each else 1
+        self.add_state("sums", default=self.named_sums.empty(problems), dist_reduce_fx=added)
+        self.add_state("samples", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
-        """Sums stay float64: in less, large counts stop growing.
+        """Keep sums as pairs of numbers of another type; returns the metric.
 
         Parameters
         ----------
-        dst_type : torch.dtype
-            Not used.
+        dst_type : torch.float32 or torch.float64
+            ValueError for another: in half precision no count would be right.
         """
+        dtype = _DTYPES.get(dst_type)
+        if dtype is None:
+            raise ValueError(f"dst_type must be torch.float32 or torch.float64; got {received(dst_type)}")
+        defaults: dict[str, Any] = self._defaults
+        self.sums, defaults["sums"] = as_pair(self.sums, dtype), as_pair(defaults["sums"], dtype)
+        self._computed = None
+        if self._forward_cache is not None:
+            self._forward_cache = self._forward_cache.to(dtype)
         return self
 
+    def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        """Move to a device; the type changes only where the device has no float64."""
+        try:
+            fn(self.sums.new_zeros(()))
+        except TypeError:  # what torch raises for float64 on mps
+            self.set_dtype(torch.float32)
+        defaults: dict[str, Any] = self._defaults
+        sums, empty = self.sums, defaults["sums"]
+        moved = super()._apply(fn, *args, **kwargs)
+        if self.sums.dtype != sums.dtype:
+            self.sums, defaults["sums"] = sums.to(self.sums.device), empty.to(self.sums.device)
+        return moved
+
     def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,).
+        """Add a batch of probabilities or logits and class indices.
 
         Parameters
         ----------
-        preds : Tensor of shape (N, K) or (N,)
+        preds : Tensor of shape (N, K), (N, K, d1, …), or for ``"class-specific"`` (N,), (N, d1, …)
             Probabilities, or logits.
-        target : Tensor of shape (N,)
-            Indices of the observed classes.
+        target : Tensor of shape (N,) or (N, d1, …), of several labels as ``preds``
+            Indices of the observed classes; 0 or 1 for each of several labels.
         """
-        scores, outcomes, eps = self._problems(preds, target)
-        for k in range(scores.shape[0]):
-            self.sums[k] += self.named_sums.of(scores[k], outcomes[k], eps)
-        self.samples += scores.shape[1]
+        scores, outcomes, eps = (self._labels if self.several else self._classes)(preds, target)
+        for k, (score, outcome) in enumerate(zip(scores, outcomes, strict=True)):
+            self.named_sums.add(self.sums[:, k], score, outcome, eps)
+        self.samples += flattened(preds).shape[0] if self.several else scores[0].shape[0]
 
     def compute(self) -> Tensor:
-        """The calibration error, float64; NaN before the first row."""
-        sums, n = self.sums.cpu().numpy(), int(self.samples.item())
-        powers = self.estimator.read(self.named_sums.read(sums, n), self.norm) if n else np.array([np.nan])
-        value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power", self.notion == "classwise")
-        return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
+        """The calibration error, or with ``average=None`` that of each class, (K,); NaN before the first row."""
+        sums = as_double(self.sums)
+        powers = self._powers()
+        value: Any = roots(powers, self.norm)
+        if self.average is not None:
+            shares = np.ones(len(powers))
+            if self.notion == "multilabel:weighted" and sums[:, -1].any():  # by how often a row has the label
+                shares = sums[:, -1].sum(axis=-1)
+            value = combine(powers, (shares / shares.sum()).tolist(), self.norm, self.average, not self.several)
+        return torch.tensor(value, dtype=self.sums.dtype, device=self.sums.device)
 
-    def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Scores and outcomes of every problem, (P, N), and the rounding unit of the original scores."""
-        single = self.notion == "class-specific"
-        check_pair("preds", preds, target, "(N,)" if single else f"(N, {self.num_classes})", boolean=True)
-        if not single and preds.shape[1] != self.num_classes:
-            raise ValueError(f"preds must have num_classes={self.num_classes} columns; got {preds.shape[1]}")
-        target = target.long()
-        if preds.shape[0] and not 0 <= int(target.min()) <= int(target.max()) < self.num_classes:
-            raise ValueError(
-                f"target must lie in 0 … {self.num_classes - 1}; got {int(target.min())} to {int(target.max())}"
-            )
+    def reliability_curve(
+        self, *, level: float | None = None, random_state: RandomState = 0
+    ) -> ReliabilityCurve | dict[int, ReliabilityCurve]:
+        """Observed frequency at every score: one curve, or one of each class for ``"classwise"``.
+
+        Parameters
+        ----------
+        level : float in (0, 1), optional
+            Level of a band; default no band.
+        random_state : int, Generator or None, default 0
+            Seed or generator of the band's draws.
+
+        Returns
+        -------
+        ReliabilityCurve or dict
+            As :func:`calibrant.reliability_curve` of all rows with this estimator; ValueError before the first row.
+        """
+        if not int(self.samples.item()):
+            raise ValueError("no rows were added yet")
+        spec = CurveSpec(self.estimator, self.notion.partition(":")[0], level, check_random_state(random_state))
+        every = self.named_sums.read(as_double(self.sums))
+        if self.each:
+            return {k: spec.of_sums(every[k], k) for k in range(self.num_classes)}
+        return spec.of_sums(every[0], 1 if self.notion == "class-specific" else None)
+
+    def plot(self, val: Tensor | Sequence[Tensor] | None = None, ax: Any = None) -> tuple[Any, Any]:
+        """Reliability diagram of the rows added, or values over steps, as torchmetrics draws them; needs matplotlib.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Results of ``compute`` or of calls, which are drawn in place of the diagram:
+            :meth:`torchmetrics.MetricCollection.plot` passes them.
+        ax : Axes, optional
+            Axes to draw on; default a new figure.
+
+        Returns
+        -------
+        figure, axes
+            An array of axes where classes have panels: those with the largest errors, nine at most.
+        """
+        if val is not None:
+            return self._plot(val, ax)
+        from ..plot import ReliabilityDisplay
+        from ..plot.diagram import MAX_PANELS, diagrams_at_hand
+
+        found = self.reliability_curve(level=0.95)
+        curves = list(found.values()) if isinstance(found, dict) else [found]
+        worst = np.argsort(-self._powers(), kind="stable")[:MAX_PANELS]
+        drawn = ReliabilityDisplay([diagrams_at_hand(curves[k])[0][0] for k in worst], None).plot(ax)
+        return drawn.figure_, drawn.ax_
+
+    def _powers(self) -> FloatArray:
+        """The p-th power of the error of each problem; NaN before its first row."""
+        read = self.named_sums.read(as_double(self.sums))
+        out, some = np.full(len(read), np.nan), np.flatnonzero(read.n_samples > 0)
+        if some.size:
+            out[some] = self.estimator.read(read[some], self.norm)
+        return out
+
+    def _labels(self, preds: Tensor, target: Tensor) -> tuple[list[Tensor], list[Tensor], float]:
+        """As :meth:`_classes`, of rows with several labels."""
+        k, dtype = self.num_classes, self.sums.dtype
+        check_pair("preds", preds, target, "(N, …)", boolean=True)
+        if preds.ndim < 2 or preds.shape[1] != k:
+            raise ValueError(f"preds must have shape (N, {k}) or (N, {k}, d1, …); got {tuple(preds.shape)}")
+        preds, target = flattened(preds.detach()), flattened(target).long()
+        valid = rows_that_count(target.reshape(-1), 2, self.ignore_index).reshape(target.shape)
         eps = float(torch.finfo(preds.dtype).eps)
-        preds = preds.detach()
+        if self.from_logits and not torch.isfinite(preds[valid]).all():
+            raise ValueError("preds must be finite logits")
+        preds = torch.sigmoid(preds.to(dtype)) if self.from_logits else preds
+        check_probabilities("preds", preds[valid])
+        preds = preds if preds.dtype in (torch.float32, torch.float64) else preds.float()
+        if dtype == torch.float32:
+            preds, eps = preds.float(), max(eps, float(torch.finfo(dtype).eps))
+        if not self.each:
+            return [preds[valid]], [target[valid].to(dtype)], eps
+        columns = [valid[:, j] for j in range(k)]
+        return (
+            [preds[rows, j] for j, rows in enumerate(columns)],
+            [target[rows, j].to(dtype) for j, rows in enumerate(columns)],
+            eps,
+        )
+
+    def _classes(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they are used."""
+        single, dtype = self.notion == "class-specific", self.sums.dtype
+        k = self.num_classes
+        check_pair("preds", preds, target, "(N, …)" if single else f"(N, {k}) or (N, {k}, d1, …)", boolean=True)
+        if not single and preds.shape[1] != k:
+            raise ValueError(f"preds must have num_classes={k} columns; got {preds.shape[1]}")
+        preds, target = preds.detach(), target.reshape(-1).long()
+        preds = preds.reshape(-1) if single else flattened(preds)
+        valid = rows_that_count(target, k, self.ignore_index)
+        if not bool(valid.all()):
+            preds, target = preds[valid], target[valid]
+        eps = float(torch.finfo(preds.dtype).eps)
         if self.from_logits:
             if not torch.isfinite(preds).all():
                 raise ValueError("preds must be finite logits")
-            preds = torch.sigmoid(preds.double()) if single else log_probabilities(preds)[1]
+            preds = torch.sigmoid(preds.to(dtype)) if single else log_probabilities(preds)[1]
         else:
             check_probabilities("preds", preds)
             preds = preds if preds.dtype in (torch.float32, torch.float64) else preds.float()
+        if dtype == torch.float32:
+            preds, eps = preds.float(), max(eps, float(torch.finfo(dtype).eps))
         if single:
-            return preds[None], target[None].double(), eps
+            return preds[None], target[None].to(dtype), eps
         if self.notion == "classwise":
-            every = torch.arange(self.num_classes, device=target.device)
-            return preds.T.contiguous(), (target == every[:, None]).double(), eps
+            every = torch.arange(k, device=target.device)
+            return preds.T.contiguous(), (target == every[:, None]).to(dtype), eps
         confidence, predicted = preds.max(dim=1)
-        return confidence[None], (predicted == target)[None].double(), eps
-
-
-def _resolved(estimator: str | Estimator) -> CellEstimator:
-    """Judge the estimator."""
-    chosen = as_estimator(estimator, EmpiricalBayes())
-    if not isinstance(chosen, CellEstimator):
-        raise ValueError(f"estimator must work on grid counts or be Binned with fixed edges; got {estimator!r}")
-    return chosen
-
-
-def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids | _Bins:
-    """Sums of a size that rows do not change, as the estimator names them."""
-    needs = estimator._needs(domain)
-    if isinstance(needs, Grid):
-        return _Grids(domain)
-    if isinstance(needs, Bins) and needs.mapping == "hard":
-        return _Bins(needs.edges)
-    if isinstance(estimator, Binned):
-        raise ValueError(f"estimator must have fixed edges and hard mapping to be streamed; got {estimator!r}")
-    raise ValueError(
-        "estimator must work on grid counts (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or be "
-        f"Binned with fixed edges and hard mapping; got {estimator!r}"
-    )
-
-
-@dataclass(frozen=True)
-class _Grids:
-    """Linear-binned counts of all samples and of the positives: what `Grid` names."""
-
-    domain: tuple[float, float]
-
-    def empty(self, problems: int) -> Tensor:
-        return torch.zeros((problems, 2, GRID_CELLS + 1), dtype=torch.float64)
-
-    def read(self, sums: Any, n: int) -> GridMoments:
-        total = np.full(len(sums), float(n))
-        return GridMoments(*self.domain, sums[:, 0], sums[:, 1], total, total, np.full(len(sums), n))
-
-    def of(self, scores: Tensor, outcomes: Tensor, eps: float) -> Tensor:
-        low, high = self.domain
-        position = ((scores.double() - low) * (GRID_CELLS / (high - low))).clamp(0, GRID_CELLS)
-        cell = position.long()
-        offset = position - cell
-        rows = []
-        for weight in (torch.ones_like(outcomes), outcomes):
-            moved = weight * offset
-            at = torch.bincount(cell, weight - moved, minlength=GRID_CELLS + 1)
-            above = torch.bincount(cell, moved, minlength=GRID_CELLS + 1)
-            at[1:] += above[:-1]
-            rows.append(at)
-        return torch.stack(rows)
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """Samples, sums of scores and of outcomes a bin: what `Bins` names."""
-
-    edges: Edges
-
-    def empty(self, problems: int) -> Tensor:
-        return torch.zeros((problems, 3, self.edges.n_bins), dtype=torch.float64)
-
-    def read(self, sums: Any, n: int) -> BinMoments:
-        weight, score, outcome = sums[:, 0], sums[:, 1], sums[:, 2]
-        return BinMoments(self.edges, "hard", weight, score, outcome, weight, weight, np.full(len(sums), n))
-
-    def of(self, scores: Tensor, outcomes: Tensor, eps: float) -> Tensor:
-        edges, n_bins = self.edges, self.edges.n_bins
-        if edges.uniform:
-            low, high = float(edges.values[0]), float(edges.values[-1])
-            factor = n_bins / (high - low)
-            # As the core does, in the scores' own precision: a rounding error above an edge lies on it.
-            position = scores * factor if low == 0 else ((scores - low) * factor).clamp(0, n_bins)
-            slot = (position + (1 - min(EDGE_UNITS * eps * factor, 0.5))).long()
-        else:
-            limits = torch.as_tensor(edges.limits(eps), device=scores.device)
-            slot = torch.searchsorted(limits, scores.double(), side="left") + 1
-        slot = slot.clamp(1, n_bins) - 1
-        double = scores.double()
-        parts = (torch.ones_like(double), double, outcomes)
-        return torch.stack([torch.bincount(slot, part, minlength=n_bins) for part in parts])
+        return confidence[None], (predicted == target)[None].to(dtype), eps

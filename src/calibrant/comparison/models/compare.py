@@ -271,7 +271,7 @@ def _in_order(p: Predictions, first: Predictions) -> Predictions:
     return replace(
         p,
         probs=p.probs if p.positive is not None else p.probs[:, order],
-        codes=place[p.codes.astype(np.intp)],
+        truth=place[p.codes.astype(np.intp)],
         classes=first.classes,
         positive=None if p.positive is None else int(place[p.positive]),
         logs=None if p.logs is None else p.logs[:, order],

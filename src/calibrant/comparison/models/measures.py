@@ -15,7 +15,7 @@ from ...estimators.norm import combine
 from ...measure.ece import DEFAULT
 from ...measure.estimation import estimate
 from ...measure.reliability import reliability_curve
-from ...measure.scoring_rules import ScoringRule, score_rows
+from ...measure.scoring_rules import ScoringRule, accuracy_per_sample, score_rows
 from ...notions import Notion
 from ...significance.result import least_pvalue
 from .parts import N_DRAWS, ScoreParts, overfits
@@ -85,7 +85,7 @@ class Measures:
 
     def accuracy(self) -> Measured:
         """Share of rows whose most probable class was right."""
-        return self.mean([(p.predicted == p.codes).astype(np.float64) for p in self.models])
+        return self.mean([accuracy_per_sample(p) for p in self.models])
 
     def score(self, rule: ScoringRule) -> Measured:
         """Mean of a proper score."""
@@ -180,4 +180,4 @@ class Measures:
 def _error_of(p: Predictions, notion: Notion, estimator: Estimator) -> float:
     """L1 calibration error."""
     reduction = problems_of(p, notion)
-    return combine(estimator._powers(reduction, 1), reduction.shares, 1, reduction.average, reduction.dependent)
+    return combine(estimator._powers(reduction, 1), reduction.shares, 1, reduction.average, reduction.exclusive)

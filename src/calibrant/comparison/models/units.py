@@ -44,8 +44,8 @@ class IndependentUnits:
     def of(cls, p: Predictions) -> IndependentUnits:
         """Units of predictions whose rows all have weight."""
         weight = ones_or(p.weights, p.n_samples)
-        if p.groups is not None:
-            of_row = group_codes(p.groups)  # of those that have weight
+        if p.together is not None:
+            of_row = group_codes(p.together)  # of those that have weight
             return cls(of_row, weight, np.ones(int(of_row.max()) + 1), True)
         rows = np.arange(p.n_samples)
         # Repeated rows are rows: each of them may be drawn or not.

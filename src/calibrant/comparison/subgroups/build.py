@@ -164,7 +164,7 @@ def subgroup_calibration(
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
-    columns = read_subgroups(by, p.n_samples)
+    columns = [replace(c, codes=p.of_given(c.codes)) for c in read_subgroups(by, p.n_given)]
     (target,) = chosen.targets(p)
     groups = p.groups
     if target.rows is not None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...data.labels import _missing, _plain, _sort_key
+from ...data.checks import received
+from ...data.convert import to_array
+from ...data.labels import _plain, _sort_key, is_missing
 from ...data.types import AnyArray, Label
 
 MISSING, EMPTY = "(missing)", "(empty)"
@@ -58,8 +60,10 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
     found = []
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
-        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-            raise TypeError(f"{shown} must be a column with one value per row; got {column!r}")
+        if not hasattr(column, "__getitem__") and hasattr(column, "__array__"):
+            column = np.asarray(column)
+        if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
+            raise TypeError(f"{shown} must be a column with one value per row; got {received(column)}")
         if np.ndim(column) != 1 and isinstance(column, np.ndarray):
             raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
         if len(column) != n_rows:
@@ -82,6 +86,13 @@ def _columns(by: Any) -> list[tuple[str, Any]]:
     if isinstance(by, (list, tuple)) and by and all(_is_column(v) for v in by):
         return [(str(getattr(v, "name", None) or f"column {i}"), v) for i, v in enumerate(by)]
     return [(str(getattr(by, "name", None) or "subgroup"), by)]
+
+
+def _has_length(column: Any) -> bool:
+    try:
+        return len(column) >= 0
+    except TypeError:  # of a sparse matrix too, which has one that it does not tell
+        return False
 
 
 def _is_column(value: Any) -> bool:
@@ -107,6 +118,8 @@ def _frame_of(by: Any) -> Any:
 
 def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
     """A column as arrays of some rows; of objects where NumPy's own kinds could hide missing values."""
+    if hasattr(column, "detach"):
+        column, _ = to_array(column, shown)
     if isinstance(column, np.ndarray):
         # As a list, times finer than microseconds are whole numbers.
         fine = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as")
@@ -159,7 +172,7 @@ class _Seen:
         return np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
 
     def _number(self, value: Any) -> int:
-        key = None if _missing(value) else _plain(value)
+        key = None if is_missing(value) else _plain(value)
         return self.places.setdefault((type(key).__name__, key), len(self.places))
 
 

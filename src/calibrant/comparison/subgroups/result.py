@@ -11,6 +11,7 @@ from ...data.printing import (
     equals,
     half_width,
     known,
+    nouns_of,
     printable,
     printable_lines,
     pvalue_text,
@@ -232,7 +233,7 @@ class SubgroupReport(Picture, Paged):
         return tuple(subgroup for subgroup in self.subgroups if subgroup.adjusted <= 1 - self.level)
 
     def _text(self) -> str:
-        about = "" if self.label is None else f" of class {printable(str(self.label))}"
+        about = "" if self.label is None else f" of {nouns_of(self.notion).of(self.label)}"
         lines = [f"Calibration{about} by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
         for column in self.columns:
             lines += ["", *self._table(column)]

@@ -109,11 +109,12 @@ def _zeros(function: Callable[[FloatArray], FloatArray], reach: FloatArray, side
     """
     a, b = -reach, reach
     fa, fb = function(a), function(b)
-    if not (fa * fb < 0).all():
-        b = np.where(fa * fb < 0, reach, _FAR)
+    crosses = np.sign(fa) * np.sign(fb) < 0
+    if not crosses.all():
+        b = np.where(crosses, reach, _FAR)
         a = -b
         fa, fb = function(a), function(b)
-    crosses = fa * fb < 0
+        crosses = np.sign(fa) * np.sign(fb) < 0
     end = np.where(side * (fa + fb) > 0, _FAR, -_FAR)
     share = np.full(len(reach), 0.5)
     for _ in range(100):
@@ -126,7 +127,7 @@ def _zeros(function: Callable[[FloatArray], FloatArray], reach: FloatArray, side
         width = np.abs(b - a)
         if not (crosses & (width > _NEAR) & (fa != 0)).any():
             break
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             step = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
             smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & np.isfinite(step)

@@ -1,0 +1,83 @@
+"""Warnings of input that is valid and looks wrong: predicted labels, and columns in another order."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..exceptions import LabelWarning, ScoreWarning
+from .types import AnyArray, FloatArray, IntArray, Label
+
+#: Values worked on at a time in a single pass, which only wants to stop early.
+LONG_TILE = 1 << 17
+#: Values looked at first, where most end the search.
+_FIRST_TILE = 64
+#: From this number of rows on, scores of 0 and 1 only are taken for predicted labels.
+_ENOUGH = 8
+#: Standard errors by which another order of the columns must do better, on rows that did not choose it.
+_CLEARLY = 4.0
+#: Scores from 0 to this number look like labels where all between occur.
+_MOST_CLASSES = 100_000
+
+
+def warn_of_labels(probs: FloatArray) -> None:
+    """Warn where all scores are 0 or 1, as predicted labels are."""
+    flat = probs.reshape(-1)
+    if len(probs) < _ENOUGH:
+        return
+    end, size = 0, _FIRST_TILE
+    while end < flat.size:  # ends in the first tile where scores are soft, mostly a small one
+        tile = flat[end : end + size]
+        if ((tile != 0) & (tile != 1)).any():
+            return
+        end, size = end + size, LONG_TILE
+    warnings.warn(
+        "every score in y_prob is 0 or 1: if these are predicted labels, pass probabilities (predict_proba) instead; a "
+        "model that is always certain is calibrated only if it is always right",
+        ScoreWarning,
+        stacklevel=3,
+    )
+
+
+def warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ...], truth: AnyArray) -> None:
+    """Warn where columns without names, taken in the order of sorted strings, clearly fit in another order.
+
+    The other order is chosen on every second row and judged on the rest.
+    """
+    if truth.dtype.kind not in "USO" or not isinstance(classes[0], (str, bytes)) or len(probs) < _ENOUGH:
+        return
+    from scipy.optimize import linear_sum_assignment
+
+    best = probs.argmax(axis=1)
+    k = len(classes)
+    together = np.bincount(codes[::2] * k + best[::2], minlength=k * k).reshape(k, k)
+    column = linear_sum_assignment(together, maximize=True)[1]
+    own, other = best[1::2] == codes[1::2], best[1::2] == column[codes[1::2]]
+    gained, lost = int((other & ~own).sum()), int((own & ~other).sum())
+    if gained - lost <= _CLEARLY * np.sqrt(gained + lost):
+        return
+    order = [str(classes[c]) for c in np.argsort(column)]
+    shown = f"[{', '.join(map(repr, order[:6]))}{', …' if k > 6 else ''}]"
+    warnings.warn(
+        f"the columns of y_prob are read as the sorted labels, with which the most probable label is right in "
+        f"{100 * own.mean():.0f} % of rows; with labels={shown} it would be in {100 * other.mean():.0f} %: pass labels "
+        "in column order (model.classes_) to settle it",
+        LabelWarning,
+        stacklevel=3,
+    )
+
+
+def range_hint(values: FloatArray, tolerance: float) -> str:
+    """A hint at what scores outside of [0, 1] may be."""
+    low, high = float(values.min()), float(values.max())
+    if low == 0 and high < _MOST_CLASSES and np.array_equal(np.unique(values), np.arange(high + 1)):
+        return ": these look like class indices, pass probabilities (predict_proba) instead"
+    if low >= 0 and high <= 1.5:
+        return (
+            f" by more than rounding ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"
+        )
+    if low >= 0 and high <= 100:
+        return ": these look like percentages, divide by 100"
+    function = "scipy.special.softmax(z, axis=1)" if values.ndim == 2 else "scipy.special.expit(z)"
+    return f": these look like logits or margins (they range from {low:.4g} to {high:.4g}), pass {function}"

@@ -1,0 +1,139 @@
+"""`Refinement`: the part of a validation loss that recalibration does not remove, for early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torchmetrics import Metric
+
+from ..data.checks import check_choice, check_int, check_type
+from ._checks import check_pair, flattened, rows_that_count
+from .functional import brier_loss
+from .scaling import Scaler, TemperatureScaler
+
+_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"log-loss": cross_entropy, "brier": brier_loss}
+
+
+class LossParts(NamedTuple):
+    """A mean loss: the part that a scaler leaves, and the part that it removes; ``loss = refinement + calibration``."""
+
+    loss: Tensor
+    refinement: Tensor
+    calibration: Tensor
+
+
+class Refinement(Metric):
+    """Validation loss minus its calibration part: the loss after a scaler was fitted to the same rows.
+
+    A network's validation loss has a minimum where it begins to be too sure, often long before it stops telling the
+    classes apart better. If a temperature is fitted after training anyway, the epoch to keep is that of the least
+    refinement, not of the least loss (Berta et al. 2025).
+
+    Parameters
+    ----------
+    scaler : Scaler, optional
+        The map whose fit removes the calibration part; default :class:`TemperatureScaler`. It is fitted to the rows
+        that it is then scored on: one of K² parameters takes noise of few rows for calibration.
+    loss : {"log-loss", "brier"}, default "log-loss"
+        Mean cross-entropy, or Brier score ``Σ_c (f_c - y_c)²``, both of the fit of least cross-entropy.
+    ignore_index : int or None, default -100
+        Rows with this target are ignored.
+    **kwargs
+        Options of :class:`torchmetrics.Metric`.
+
+    See Also
+    --------
+    calibrant.torch.CalibrationError : The calibration part by estimators of it.
+    calibrant.torch.TemperatureScaler : The scaler to fit after training.
+    calibrant.decompose : Parts of a mean score of probabilities.
+
+    Notes
+    -----
+    The state is all logits and targets, float32 or float64. Cost of ``compute``: the fit, some ten passes over the
+    logits on the processor for a temperature. With the log-loss, refinement is at most the loss, since the scaler may
+    leave the logits as they are.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan & Bach (2025), *Rethinking early stopping: refine, then calibrate*, arXiv:2501.19195.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import Refinement
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> z = torch.randn(5000, 4, generator=draw)
+    >>> y = torch.distributions.Categorical(logits=z).sample()
+    >>> metric = Refinement()
+    >>> metric.update(3 * z, y)  # three times too confident
+    >>> loss, refinement, calibration = metric.parts()
+    >>> bool(torch.isclose(metric.compute(), refinement)), bool(calibration > 0.4)
+    (True, True)
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    logits: list[Tensor]
+    target: list[Tensor]
+
+    def __init__(
+        self, scaler: Scaler | None = None, loss: str = "log-loss", *, ignore_index: int | None = -100, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        check_type("scaler", scaler, (Scaler, type(None)), "a Scaler or None")
+        self.scaler = TemperatureScaler() if scaler is None else scaler
+        self.loss = check_choice("loss", loss, _LOSSES)
+        self.ignore_index = None if ignore_index is None else check_int("ignore_index", ignore_index, -(2**63))
+        self.add_state("logits", default=[], dist_reduce_fx="cat")
+        self.add_state("target", default=[], dist_reduce_fx="cat")
+
+    def update(self, logits: Tensor, target: Tensor) -> None:
+        """Add a batch of validation rows.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (N, K) or (N, K, d1, …)
+            Logits of a batch.
+        target : Tensor of shape (N,) or (N, d1, …)
+            Indices of the observed classes.
+        """
+        check_pair("logits", logits, target, "(N, K) or (N, K, d1, …)")
+        k, codes = logits.shape[1], target.detach().reshape(-1).long()
+        before = self.logits[0].shape[1] if isinstance(self.logits, list) and self.logits else k
+        if k < 2 or k != before:
+            raise ValueError(
+                f"logits must have {max(before, 2)} classes in dimension 1, as before, or 2 at least; got {k}"
+            )
+        used = rows_that_count(codes, k, self.ignore_index)
+        rows = flattened(logits.detach())[used]
+        if not torch.isfinite(rows).all():
+            raise ValueError("logits must be finite")
+        self.logits.append(rows if rows.dtype in (torch.float32, torch.float64) else rows.float())
+        self.target.append(codes[used])
+
+    def compute(self) -> Tensor:
+        """Mean loss after the scaler's fit; NaN before the first row."""
+        return self.parts().refinement
+
+    def parts(self) -> LossParts:
+        """Mean loss of the rows added here, its refinement and its calibration part.
+
+        Returns
+        -------
+        LossParts
+            ``loss``, ``refinement`` and ``calibration``, scalars; NaN before the first row.
+        """
+        logits, target = (torch.cat(list(v)) if len(v) else None for v in (self.logits, self.target))
+        if logits is None or target is None or not len(target):
+            nothing = torch.full((), torch.nan, device=self.device)
+            return LossParts(nothing, nothing, nothing)
+        with torch.no_grad():
+            scaled = deepcopy(self.scaler).fit(logits, target)(logits)
+            loss, refinement = (_LOSSES[self.loss](z, target) for z in (logits, scaled))
+        return LossParts(loss, refinement, loss - refinement)
