@@ -188,10 +188,19 @@ def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
     assert all(f" {name} " in str(found) for name in names)
 
 
+class Unreadable:
+    """An array whose values cannot be had."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("on another device")
+
+
 @pytest.mark.parametrize(
     ("by", "message"),
     [
         (5, "by must be a column with one value per row; got 5"),
+        (Unreadable(), "by must be readable by NumPy; .*Unreadable is not: on another device"),
+        ([Unreadable()] * 3, r"by\['column 0'\] must be readable by NumPy"),
         ({"a": None}, "by must be a column with one value per row; got None"),
         ({"a": [1, 2, 1], "b": 7}, r"by\['b'\] must be a column with one value per row; got 7"),
         ({"a": "xyx"}, "by must be a column with one value per row; got 'xyx'"),

@@ -161,10 +161,13 @@ class Curved(Protocol):
 def minimise_large(objective: Curved, start: FloatArray) -> Solution:
     """Minimise by Newton's method with steps from conjugate gradients: some hundred products with the Hessian."""
     first = max(float(np.linalg.norm(objective(np.asarray(start, dtype=np.float64), False)[1])), 1e-300)
+    steepest = 0.0
 
     def step(x: FloatArray, gradient: FloatArray) -> FloatArray:
+        nonlocal steepest
         accuracy = min(0.1, float(np.linalg.norm(gradient)) / first)  # small in directions of little curvature, too
-        return _conjugate_gradients(*objective.product(x), gradient, max(accuracy, 1e-8))
+        d, steepest = _conjugate_gradients(*objective.product(x), gradient, max(accuracy, 1e-8), steepest)
+        return d
 
     def by_products(x: FloatArray, curved: bool) -> tuple[float, FloatArray, Curvature | None]:
         value, gradient, _ = objective(x, False)
@@ -178,17 +181,19 @@ def _conjugate_gradients(
     near_inverse: Callable[[FloatArray], FloatArray],
     gradient: FloatArray,
     accuracy: float,
-) -> FloatArray:
-    """Solve ``H d = -gradient``, preconditioned by what is nearly the inverse of H."""
+    steepest: float,
+) -> tuple[FloatArray, float]:
+    """Solve ``H d = -gradient``, preconditioned by what is nearly the inverse of H; and the largest curvature met."""
     d, rest = np.zeros_like(gradient), -gradient
     z = near_inverse(rest)
     p, product = z, float(rest @ z)
     goal = accuracy**2 * product
     for _ in range(_PRODUCTS):
         hp = times(p)
-        curve = float(p @ hp)
-        if curve <= 1e-16 * float(p @ p):
-            break  # flat: no curvature left that rounding has not eaten
+        curve, size = float(p @ hp), float(p @ p)
+        steepest = max(steepest, curve / max(size, 1e-300))
+        if curve <= 1e-13 * steepest * size:
+            break  # flat: rounding has eaten what curvature there is
         step = product / curve
         d = d + step * p
         rest = rest - step * hp
@@ -197,7 +202,7 @@ def _conjugate_gradients(
         if product <= goal:
             break
         p = z + product / before * p
-    return d if d.any() else near_inverse(-gradient)
+    return d if d.any() else near_inverse(-gradient), steepest
 
 
 def sigmoid_objective(

@@ -61,7 +61,7 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
         if not hasattr(column, "__getitem__") and hasattr(column, "__array__"):
-            column = np.asarray(column)
+            column, _ = to_array(column, shown)
         if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
             raise TypeError(f"{shown} must be a column with one value per row; got {received(column)}")
         if np.ndim(column) != 1 and isinstance(column, np.ndarray):
@@ -96,11 +96,12 @@ def _has_length(column: Any) -> bool:
 
 
 def _is_column(value: Any) -> bool:
-    return (
-        not isinstance(value, (str, bytes))
-        and (hasattr(value, "__len__") or hasattr(value, "__array__"))
-        and (np.ndim(value) > 0 if not hasattr(value, "to_list") else True)
-    )
+    if isinstance(value, (str, bytes)) or not (hasattr(value, "__len__") or hasattr(value, "__array__")):
+        return False
+    try:
+        return hasattr(value, "to_list") or np.ndim(value) > 0
+    except Exception:  # of the object's own conversion, whatever it raises: the refusal is that of a column
+        return True
 
 
 def _frame_of(by: Any) -> Any:
