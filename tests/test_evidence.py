@@ -73,6 +73,7 @@ def test_rows_needed_follow_the_root_of_n():
     power = Power(detectable=0.1, n_samples=100)
     assert power.rows_for(0.05) == pytest.approx(400)
     assert power.rows_for(0.1) == pytest.approx(100)
+    assert power.rows_for(5e-324) == np.inf  # more than floats hold
     rng = np.random.default_rng(3)
     found = []
     for n in (500, 8000):

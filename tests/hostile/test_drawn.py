@@ -1,5 +1,6 @@
 """A sample of every kind of hostile case, and the judge of all: `python -m benchmarks.hostile` draws the rest."""
 
+import argparse
 import inspect
 import warnings
 from dataclasses import fields
@@ -159,3 +160,37 @@ def test_a_sample_of_tensors_has_few_faults():
 @pytest.mark.slow
 def test_writers_that_are_killed_or_have_no_room():
     assert share_of_faults("writers", range(3), ["text, kill -9", "text, full", "JSON, kill -9", "JSON, full"])[0] == 0
+
+
+def blocks_of(*kinds):
+    from benchmarks.hostile.ledger import Block
+
+    found = []
+    for start, kind in enumerate(kinds):
+        block = Block("memory", kind, 1, 10 * start, seconds=0.5)
+        for number, end in enumerate(["result", "refused", "RuntimeError at somewhere"]):
+            block.add(block.start + number, end, f"{kind}({number})")
+        found.append(block)
+    return found
+
+
+def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys):
+    """Counts and faults of a kind are sums over runs, and the next run starts behind all of them."""
+    from benchmarks.hostile import __main__, ledger
+
+    kept, store = tmp_path / "kept.jsonl", tmp_path / "run.jsonl"
+    monkeypatch.setattr(__main__, "KEPT", kept)
+    for block in blocks_of("estimate", "report", "estimate"):
+        ledger.append(store, block)
+    with store.open("a") as file:
+        file.write('{"group": "memory", "ki')  # of a process that was killed
+    __main__.keep(argparse.Namespace(store=store))
+    __main__.keep(argparse.Namespace(store=store))
+    found = ledger.read(kept)
+    assert [(b.kind, b.n, b.results, b.refused, b.wrong, b.seconds) for b in found] == [
+        ("estimate", 12, 4, 4, 4, 2.0),
+        ("report", 6, 2, 2, 2, 1.0),
+    ]
+    assert [number for number, *_ in found[0].faults] == [2, 22, 2, 22]
+    assert ledger.next_number(ledger.read(store)) == {("memory", "estimate"): 23, ("memory", "report"): 13}
+    assert "18" in capsys.readouterr().out
