@@ -41,6 +41,7 @@ from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
 from .measure.reliability import reliability_curve as reliability_curve
 from .monitoring.monitor import CalibrationMonitor as CalibrationMonitor
+from .monitoring.over_time import calibration_over_time as calibration_over_time
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .reporting.assemble import report as report
 from .reporting.comparing_calibrators import compare_calibrators as compare_calibrators

@@ -15,6 +15,8 @@ from .decisions.priors import PriorEstimate
 from .decisions.selective import RiskCoverage
 from .frames.subgroup_sums import SubgroupSums
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
+from .monitoring.over_time_result import CalibrationOverTime, Change, Period
+from .monitoring.periods import TimeInterval
 from .reporting.class_table import ClassRow
 from .reporting.comparison import CalibratorComparison, ComparedCalibrator
 from .reporting.evidence import Evidence, RepairGain
@@ -31,8 +33,10 @@ __all__ = [
     "BrierCurve",
     "CalibrationBelt",
     "CalibrationMeasures",
+    "CalibrationOverTime",
     "CalibratorComparison",
     "CensoringWeights",
+    "Change",
     "ClassRow",
     "ComparedCalibrator",
     "ComparedModel",
@@ -53,6 +57,7 @@ __all__ = [
     "ModelRanks",
     "MurphyCurve",
     "OptimismCorrected",
+    "Period",
     "PriorEstimate",
     "ReliabilityCurve",
     "RepairGain",
@@ -64,6 +69,7 @@ __all__ = [
     "SubgroupDifference",
     "SubgroupReport",
     "SubgroupSums",
+    "TimeInterval",
 ]
 
 

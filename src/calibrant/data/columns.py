@@ -14,7 +14,7 @@ _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 _TRUTHS = {"true": "1", "false": "0"}
 #: Arguments that name columns of a frame that is passed first, and those that may name one then, besides.
 FRAME_OPTIONS = frozenset({"label", "prob", "weight"})
-_OF_ROWS = ("sample_weight", "groups", "by")
+_OF_ROWS = ("sample_weight", "groups", "by", "time")
 _PROBABILITY = "(?:p|prob|proba|probability|class|score)"
 
 

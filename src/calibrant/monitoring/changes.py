@@ -1,0 +1,216 @@
+"""When the meaning of scores changed: a search over time, with a p-value and an interval for the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..comparison.subgroups.heterogeneity import PooledMap
+from ..data.types import AnyArray, FloatArray, IntArray
+from .periods import Times
+
+#: Blocks of time between which a change is looked for at most, rows that find their edges, and rows worked on at once.
+_BLOCKS, _SAMPLE, _TILE = 1000, 200_000, 1 << 16
+#: Information, in outcomes, on either side of a change that is tested for, and as a share of all.
+_FEW, _SHARE = 10.0, 0.01
+_DRAWS, _MOST_CHANGES = 999, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Sums over blocks of rows, one after the other in time; chances c are those of a curve through all rows.
+
+    Attributes
+    ----------
+    first, last : ndarray of shape (B,)
+        Time of the first and the last row.
+    weight, residual, square : ndarray of shape (B,)
+        Of weights w, of ``w (o - s)``, and of ``t (o - s)²``.
+    score : ndarray of shape (B, d)
+        Of ``w (o - c)`` times the curve's columns, of which the first is 1.
+    information : ndarray of shape (B, d, d)
+        Of ``t c (1 - c)`` times two columns, t being weights of variances: the covariance of the scores.
+    """
+
+    first: AnyArray
+    last: AnyArray
+    weight: FloatArray
+    residual: FloatArray
+    square: FloatArray
+    score: FloatArray
+    information: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        code: IntArray,
+        ends: tuple[AnyArray, AnyArray],
+        rows: tuple[FloatArray, AnyArray, FloatArray | None, FloatArray | None],
+        pooled: PooledMap,
+        design: float = 1.0,
+    ) -> Blocks:
+        """Of rows (scores, outcomes, weights, weights of variances) by their block, or of cells of them."""
+        n, (s, o, w, t) = ends[0].size, rows
+        d = pooled.theta.size
+        above = np.triu_indices(d)
+        sums = np.zeros((3 + d + above[0].size, n))
+        for start in range(0, code.size, _TILE):
+            some = slice(start, start + _TILE)
+            score, weight = s[some].astype(np.float64), np.ones(1) if w is None else w[some]
+            columns, chance = pooled.at(score)
+            columns = columns / columns[0, 0]
+            left = weight * (o[some] - chance)
+            times, gap = (weight if t is None else t[some]) * design, o[some] - score
+            spread = times * chance * (1 - chance)
+            # Outcomes are 0 or 1: their squares are they.
+            square = times * (o[some] * (1 - 2 * score) + score**2)
+            features = [np.broadcast_to(weight, score.shape), weight * gap, square, *(left * columns.T)]
+            features += [spread * columns[:, i] * columns[:, j] for i, j in zip(*above, strict=True)]
+            for total, values in zip(sums, features, strict=True):
+                total += np.bincount(code[some], values, n)
+        information = np.empty((n, d, d))
+        information[:, above[0], above[1]] = information[:, above[1], above[0]] = sums[3 + d :].T
+        weights, residuals, squares = sums[:3]
+        return cls(*ends, weights, residuals, squares, sums[3 : 3 + d].T, information)
+
+    def gap(self, some: slice) -> tuple[float, float]:
+        """Observed minus predicted of some blocks, and its standard error: of residuals, or by the curve if larger."""
+        weight = float(self.weight[some].sum())
+        variance = max(float(self.square[some].sum()), float(self.information[some, 0, 0].sum()))
+        return float(self.residual[some].sum()) / weight, float(np.sqrt(variance)) / weight
+
+
+def cut(times: Times, at_most: int = _BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
+    """Block of each row, and the blocks' first and last times: about equal in rows, and rows of one time together."""
+    values = times.values
+    part = np.sort(values[:: max(values.size // _SAMPLE, 1)])
+    edges = np.unique(part[np.linspace(0, part.size - 1, at_most + 1).astype(np.intp)[1:-1]])
+    code = np.searchsorted(edges, values, side="right")
+    used, code = np.unique(code, return_inverse=True)
+    code = code.reshape(-1)
+    first, last = np.full(used.size, values.max()), np.full(used.size, values.min())
+    np.minimum.at(first, code, values)
+    np.maximum.at(last, code, values)
+    return code, (first, last)
+
+
+class Found(NamedTuple):
+    """A change: rows from block ``at`` on are of the new kind; ``low`` to ``high`` are the places that data allow."""
+
+    at: int
+    low: int
+    high: int
+    pvalue: float
+
+
+class _Scan(NamedTuple):
+    """Scores up to each place in a range of blocks, about a curve that is refitted to them, over their spread."""
+
+    ratio: FloatArray
+    tested: AnyArray
+    drawn: FloatArray
+
+    @property
+    def statistic(self) -> float:
+        return float(self.ratio[self.tested].max(initial=0.0))
+
+    @property
+    def pvalue(self) -> float:
+        """Share of searches of rows without a change that find as much."""
+        if not self.tested.any():
+            return 1.0
+        return float((1 + (self.drawn >= self.statistic).sum()) / (1 + self.drawn.size))
+
+
+def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator) -> _Scan:
+    """Squared standardised sums at the places a + 1 … b - 1; draws are of scores without a change."""
+    information = blocks.information[a:b]
+    whole = information.sum(axis=0)
+    bent = np.cumsum(information[:-1, 0], axis=0)
+    slopes = np.linalg.lstsq(whole, bent.T, rcond=1e-10)[0]  # of the refit
+
+    def sums(score: FloatArray) -> FloatArray:
+        return np.asarray(np.cumsum(score[..., :-1, 0], axis=-1) - score.sum(axis=-2) @ slopes)
+
+    variance = bent[:, 0] - np.einsum("kd,dk->k", bent, slopes)
+    held = variance > 1e-9 * whole[0, 0]
+    scale = np.where(held, variance, np.inf)
+    ratio = sums(blocks.score[a:b]) ** 2 / scale
+    least = max(_FEW, _SHARE * float(whole[0, 0]))
+    tested = held & (bent[:, 0] >= least) & (whole[0, 0] - bent[:, 0] >= least)
+    if not tested.any():
+        return _Scan(ratio, tested, np.zeros(0))
+    values, vectors = np.linalg.eigh(information)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    drawn = np.empty(_DRAWS)
+    size = max(1, (1 << 21) // (b - a))
+    for start in range(0, _DRAWS, size):
+        noise = rng.standard_normal((min(size, _DRAWS - start), b - a, whole.shape[0]))
+        found = sums(np.einsum("bij,rbj->rbi", root, noise)) ** 2 / scale
+        drawn[start : start + size] = found[:, tested].max(axis=1)
+    return _Scan(ratio, tested, drawn)
+
+
+def first_search(blocks: Blocks, rng: np.random.Generator) -> tuple[float, float]:
+    """Statistic and p-value of the search for one change among all rows."""
+    found = _scan(blocks, 0, blocks.weight.size, rng)
+    return found.statistic, found.pvalue
+
+
+def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Found]:
+    r"""Changes, one after the other in time: the largest first, then those on either side of it.
+
+    The interval of a time is that of places k with :math:`\Lambda_{\max} - \Lambda_k \le -2 \log(1 -
+    \sqrt{\text{level}})`, where :math:`\Lambda_k` is the likelihood ratio of a change at k.
+
+    References
+    ----------
+    Eo & Morley (2015), *Likelihood-ratio-based confidence sets for the timing of structural breaks*.
+    """
+    found: dict[int, float] = {}
+    ranges = [(0, blocks.weight.size)]
+    while ranges and len(found) < _MOST_CHANGES:
+        a, b = ranges.pop()
+        if b - a < 2:
+            continue
+        scan = _scan(blocks, a, b, rng)
+        if scan.pvalue > 1 - level:
+            continue
+        at = a + 1 + int(np.argmax(np.where(scan.tested, scan.ratio, -1.0)))
+        found[at] = scan.pvalue
+        ranges += [(a, at), (at, b)]
+    return list(_located(blocks, sorted(found), found, level, rng))
+
+
+def _located(
+    blocks: Blocks, places: list[int], pvalues: dict[int, float], level: float, rng: np.random.Generator
+) -> Iterator[Found]:
+    """Each change between its neighbours: where it is, and where it may be."""
+    reach = -2 * np.log1p(-np.sqrt(level))
+    ends = [0, *places, blocks.weight.size]
+    for i, place in enumerate(places):
+        a, b = ends[i], ends[i + 2]
+        scan = _scan(blocks, a, b, rng)
+        held = np.where(scan.tested, scan.ratio, -1.0)
+        at = a + 1 + int(np.argmax(held)) if scan.tested.any() else place
+        ends[i + 1] = at
+        near = a + 1 + np.flatnonzero(scan.ratio >= scan.ratio[at - a - 1] - reach)
+        yield Found(at, int(near.min()), int(near.max()), pvalues[place])
+
+
+def trend(blocks: Blocks) -> float:
+    """Standardised score of a slope in time, added to the curve; NaN where all rows have one time."""
+    middle = (blocks.first.astype(np.float64) + blocks.last) / 2
+    span = float(np.ptp(middle))
+    if not span > 0:
+        return float("nan")
+    place = (middle - middle.min()) / span
+    whole, bent = blocks.information.sum(axis=0), place @ blocks.information[:, 0]
+    slopes = np.linalg.lstsq(whole, bent, rcond=1e-10)[0]
+    variance = float(place**2 @ blocks.information[:, 0, 0] - bent @ slopes)
+    if not variance > 1e-9 * float(whole[0, 0]):
+        return float("nan")
+    return float((place @ blocks.score[:, 0] - blocks.score.sum(axis=0) @ slopes) / np.sqrt(variance))

@@ -1,0 +1,328 @@
+"""`CalibrationOverTime`: calibration period by period, and when it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..data.printing import (
+    equals,
+    half_width,
+    known,
+    nouns_of,
+    printable_lines,
+    pvalue_text,
+    signed,
+    text_table,
+    with_ends,
+)
+from ..data.result import Paged, Picture, Result, Section
+from ..data.types import Interval, Label
+from ..significance.result import TestResult, holm
+from .periods import Time, TimeInterval, time_text
+
+
+@dataclass(frozen=True, repr=False)
+class Period(Result):
+    """Calibration in one period.
+
+    Attributes
+    ----------
+    name : str
+        The period: ``2026-05``, ``2026 Q2``, ``week of 2026-05-04``, or the first and last time of its rows.
+    start, end : date, datetime or number
+        Times of its first and its last row.
+    base_rate, mean_probability : float
+        Share of the class, and its mean probability (accuracy and mean confidence of that notion).
+    gap : float
+        ``base_rate - mean_probability``; negative if probabilities are too high.
+    gap_interval : Interval
+        Interval of the gap.
+    error : float
+        Calibration error.
+    error_interval : Interval
+        Interval of the error.
+    brier : float
+        Mean squared difference of outcome and probability, in [0, 1].
+    pvalue : float
+        The p-value (null: calibrated in this period).
+    adjusted : float
+        The p-value, adjusted for the number of periods (Holm).
+
+    See Also
+    --------
+    calibrant.calibration_over_time : Computes it, in ``periods``.
+    calibrant.results.CalibrationOverTime : The whole.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> day = np.datetime64("2026-01-01") + np.arange(2000) // 20
+    >>> first = cal.calibration_over_time(rng.random(2000) < p, p, day, every="month").periods[0]
+    >>> first.name, first.n_samples, str(first.end)
+    ('2026-01', 620, '2026-01-31')
+    """
+
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+
+    name: str
+    start: Time
+    end: Time
+    n_samples: int
+    base_rate: float
+    mean_probability: float
+    gap: float
+    gap_interval: Interval
+    error: float
+    error_interval: Interval
+    brier: float
+    pvalue: float
+    adjusted: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """How the period is calibrated."""
+        gap = with_ends(self.gap, self.gap_interval, signed)
+        return f"In {self.name} observed minus predicted is {gap}; adjusted p {equals(self.adjusted)}."
+
+
+@dataclass(frozen=True, repr=False)
+class Change(Result):
+    """A time from which outcomes at equal scores have another frequency.
+
+    Attributes
+    ----------
+    time : date, datetime or number
+        Of the first row after the change, where it fits best.
+    interval : TimeInterval
+        Times between which it happened, ``low`` and ``high``: of the last row that is surely before, and of the first
+        that is surely after.
+    before, after : float
+        Gap, observed minus predicted, between the change before and this one, and from this one to the next.
+    before_interval, after_interval : Interval
+        Intervals of the gaps, given the time of the change.
+    pvalue : float
+        The p-value of the search that found it (null: no change in the stretch that was searched).
+
+    See Also
+    --------
+    calibrant.calibration_over_time : Computes it, in ``changes``.
+    calibrant.results.CalibrationOverTime : The whole.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, day = rng.random(4000), np.arange(4000) // 40
+    >>> y = rng.random(4000) < np.where(day < 60, p, 0.8 * p)
+    >>> (change,) = cal.calibration_over_time(y, p, day).changes
+    >>> change.interval.low <= 60 <= change.interval.high
+    True
+    """
+
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+
+    time: Time
+    interval: TimeInterval
+    before: float
+    before_interval: Interval
+    after: float
+    after_interval: Interval
+    pvalue: float
+
+    @property
+    def between(self) -> str:
+        """The interval of the time, in words."""
+        low, high = (time_text(v) for v in self.interval)
+        return f"between {low} and {high}" if low != high else f"at {low}"
+
+    @property
+    def summary(self) -> str:
+        """When, and from which gap to which."""
+        gaps = [
+            with_ends(gap, interval, signed)
+            for gap, interval in ((self.before, self.before_interval), (self.after, self.after_interval))
+        ]
+        return f"Changed {self.between}: observed minus predicted went from {gaps[0]} to {gaps[1]}."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationOverTime(Picture, Paged):
+    """Calibration period by period, whether it changed, and when.
+
+    Attributes
+    ----------
+    periods : tuple of Period
+        The periods that have rows, in order.
+    changes : tuple of Change
+        Times from which outcomes at equal scores have another frequency, in order.
+    change_test : TestResult
+        Test of no change: the largest standardised sum of residuals up to any time.
+    trend_test : TestResult
+        Test of no trend: a slope in time added to the curve of all rows. Positive: ever more frequent than predicted.
+    period_test : TestResult
+        Test of no difference between periods: an intercept for each, added to the curve of all rows.
+    every : str or int
+        What a period is: a calendar period, or a number of rows.
+    label : object
+        The class whose gaps are reported; None for confidences.
+    level : float
+        Level of the intervals; p-values of the three tests, adjusted for there being three (Holm), are compared with
+        ``1 - level``.
+
+    See Also
+    --------
+    calibrant.calibration_over_time : Computes it.
+    calibrant.plot.OverTimeDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, day = rng.random(4000), np.datetime64("2026-01-01") + np.arange(4000) // 40
+    >>> found = cal.calibration_over_time(rng.random(4000) < p, p, day, every="month")
+    >>> [period.name for period in found.periods], found.changes
+    (['2026-01', '2026-02', '2026-03', '2026-04'], ())
+    """
+
+    display: ClassVar[str] = "OverTimeDisplay"
+    periods: tuple[Period, ...]
+    changes: tuple[Change, ...]
+    change_test: TestResult
+    trend_test: TestResult
+    period_test: TestResult
+    every: str | int
+    notion: str
+    estimator: str
+    label: Label
+    level: float
+    n_samples: int
+    gap: float
+    gap_interval: Interval
+    warnings: tuple[str, ...] = ()
+    title: str = "Calibration over time"
+
+    @property
+    def adjusted(self) -> dict[str, float]:
+        """The p-values of the tests of no change, no trend and no difference, adjusted by Holm's method."""
+        tests = {"change": self.change_test, "trend": self.trend_test, "periods": self.period_test}
+        pvalues = {name: test.pvalue for name, test in tests.items()}
+        told = {name: p for name, p in pvalues.items() if p == p}
+        return pvalues | dict(zip(told, holm(np.array(list(told.values()))).tolist(), strict=True))
+
+    @property
+    def _what(self) -> str:
+        return "Confidences" if self.label is None else "Probabilities"
+
+    def _level_of(self, gap: float, interval: Interval) -> str:
+        """Which way probabilities are off, and by how much."""
+        low, high = interval
+        spread = half_width(low, high)
+        if high < 0:
+            return f"too high by {known(-high, spread)} to {known(-low, spread)}"
+        if low > 0:
+            return f"too low by {known(low, spread)} to {known(high, spread)}"
+        return f"right on average as far as can be told (observed minus predicted {with_ends(gap, interval, signed)})"
+
+    @property
+    def summary(self) -> str:
+        """Whether calibration changed, when, and how it has been since."""
+        n, adjusted = len(self.periods), self.adjusted
+        if self.changes:
+            last = self.changes[-1]
+            since = self._level_of(last.after, last.after_interval)
+            before = self._level_of(last.before, last.before_interval)
+            said = f"{self._what} have been {since} since {last.between}. Before, they were {before}."
+            more = len(self.changes) - 1
+            return said + (
+                f" There {'were' if more > 1 else 'was'} {more:,} more change{'s' * (more > 1)} before that."
+                if more
+                else ""
+            )
+        known_ones = [p for p in adjusted.values() if p == p]
+        said = f"{self._what} are {self._level_of(self.gap, self.gap_interval)} over all {n:,} periods. "
+        if not known_ones:
+            return said + "Whether that changed cannot be tested."
+        if adjusted["trend"] <= 1 - self.level:
+            way = "more" if self.trend_test.statistic > 0 else "less"
+            return said + (
+                f"Outcomes become {way} frequent than predicted as time goes on (p {equals(adjusted['trend'])}), "
+                "without one time at which that began."
+            )
+        if adjusted["periods"] <= 1 - self.level:
+            return said + f"Periods differ (p {equals(adjusted['periods'])}), without one time at which they changed."
+        return said + f"No change was found (p {equals(min(known_ones))})."
+
+    def _text(self) -> str:
+        about = "" if self.label is None else f" of {nouns_of(self.notion).of(self.label)}"
+        head = f"{self.title}{about}: {self.n_samples:,} rows, {self._spans}, {100 * self.level:g} % intervals"
+        lines = [head, *self._table(), *(f"  {text}" for text in self._said())]
+        return printable_lines("\n".join(lines))
+
+    @property
+    def _spans(self) -> str:
+        n = len(self.periods)
+        of = f"of {self.every:,} rows" if isinstance(self.every, int) else f"by {self.every}"
+        return f"{n:,} period{'s' * (n != 1)} {of}"
+
+    def _table(self) -> list[str]:
+        found = self.periods
+        columns = {
+            "period": [p.name for p in found],
+            "rows": [f"{p.n_samples:,}" for p in found],
+            "observed": [known(p.base_rate, 0.5 / p.n_samples**0.5) for p in found],
+            "predicted": [known(p.mean_probability, 0.5 / p.n_samples**0.5) for p in found],
+            "gap": [with_ends(p.gap, p.gap_interval, signed) for p in found],
+            "error": [with_ends(p.error, p.error_interval) for p in found],
+            "Brier": [known(p.brier, 0.2 / p.n_samples**0.5) for p in found],
+            "p adj.": [pvalue_text(p.adjusted) for p in found],
+        }
+        marks = ["*" if p.adjusted <= 1 - self.level else " " for p in found]
+        return text_table(columns, ("Brier", "predicted", "observed", "rows"), marks)
+
+    def _said(self) -> list[str]:
+        """What stands below the table."""
+        tests = ((self.change_test, "no change"), (self.trend_test, "no trend"), (self.period_test, "no difference"))
+        out = [
+            f"* miscalibrated at {1 - self.level:.3g}, adjusted for {len(self.periods):,} periods (Holm)",
+            "; ".join(
+                f"{what}: p {equals(test.pvalue)}" if test.pvalue == test.pvalue else f"{what}: {test.warnings[0]}"
+                for test, what in tests
+            ),
+        ]
+        return out + [change.summary for change in self.changes] + [f"note: {text}" for text in self.warnings]
+
+    def _sections(self) -> list[Section]:
+        told: dict[str, Any] = {
+            "period": [p.name for p in self.periods],
+            "rows": [p.n_samples for p in self.periods],
+            "observed": [p.base_rate for p in self.periods],
+            "predicted": [p.mean_probability for p in self.periods],
+            "gap": [p.gap for p in self.periods],
+            "gap_low": [p.gap_interval.low for p in self.periods],
+            "gap_high": [p.gap_interval.high for p in self.periods],
+            "error": [p.error for p in self.periods],
+            "error_low": [p.error_interval.low for p in self.periods],
+            "error_high": [p.error_interval.high for p in self.periods],
+            "Brier": [p.brier for p in self.periods],
+            "p, adjusted": [pvalue_text(p.adjusted) for p in self.periods],
+        }
+        marked = [bool(p.adjusted <= 1 - self.level) for p in self.periods]
+        return [Section("Periods", told, marked, "; ".join(self._said()))]
+
+    def _columns(self) -> dict[str, Any]:
+        plain = ("name", "start", "end", "n_samples", "base_rate", "mean_probability", "gap", "error", "brier")
+        columns: dict[str, list[Any]] = {name: [getattr(p, name) for p in self.periods] for name in plain}
+        columns["period"] = columns.pop("name")
+        for name in ("gap", "error"):
+            for end in ("low", "high"):
+                columns[f"{name}_{end}"] = [getattr(getattr(p, f"{name}_interval"), end) for p in self.periods]
+        for name in ("pvalue", "adjusted"):
+            columns[name] = [getattr(p, name) for p in self.periods]
+        columns["warnings"] = ["; ".join(p.warnings) for p in self.periods]
+        return {"period": columns.pop("period"), **columns}

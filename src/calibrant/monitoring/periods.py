@@ -1,0 +1,265 @@
+"""Times of rows, and the periods into which they are cut."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data.convert import to_array
+from ..data.types import AnyArray, IntArray
+
+#: Calendar periods, finest first: their unit in NumPy, and how many of it they are.
+CALENDAR = {
+    "hour": ("h", 1),
+    "day": ("D", 1),
+    "week": ("D", 7),
+    "month": ("M", 1),
+    "quarter": ("M", 3),
+    "year": ("Y", 1),
+}
+#: Days from the Monday before 1970-01-01 to it.
+_MONDAY = 3
+#: Periods that "auto" makes at most, and rows that it wants in each.
+MOST_PERIODS, LEAST_ROWS = 60, 50
+Time = int | float | dt.datetime | dt.date
+
+
+class TimeInterval(NamedTuple):
+    """Two times between which something happened."""
+
+    low: Time
+    high: Time
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Times of rows: numbers, of which dates are microseconds since 1970 on the clock of their zone.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        64-bit integers, or floats where numbers were given that are not whole.
+    dated : bool
+        Whether they are dates.
+    """
+
+    values: AnyArray
+    dated: bool
+
+    @classmethod
+    def read(cls, time: Any, n: int) -> Times:
+        """Judge the ``time`` argument: one time a row, none missing, all of one kind."""
+        if time is None or isinstance(time, (str, bytes)):
+            raise TypeError(f"time must be a column with one time per row; got {time!r}")
+        array = _plain(time)
+        if array.ndim != 1 or len(array) != n:
+            raise ValueError(f"time must have one value per row ({n}); got shape {array.shape}")
+        if array.dtype.kind in "OUS":
+            array = _of_objects(array.tolist())
+        if array.dtype.kind == "M":
+            return cls(_present(array, np.isnat(array)).astype("M8[us]").astype(np.int64), dated=True)
+        if array.dtype.kind in "iu":
+            return cls(array.astype(np.int64), dated=False)
+        if array.dtype.kind == "f":
+            return cls(_present(array, ~np.isfinite(array)).astype(np.float64), dated=False)
+        raise TypeError(f"time must hold dates, datetimes or numbers; got values of kind {array.dtype}")
+
+    def where(self, some: AnyArray) -> Times:
+        """Those of some rows."""
+        return Times(self.values[some], self.dated)
+
+    def shown(self, value: Any) -> Time:
+        """A time as it is reported."""
+        return _shown(value, self.dated)
+
+
+def _shown(value: Any, dated: bool) -> Time:
+    if not dated:
+        return float(value) if isinstance(value, (float, np.floating)) else int(value)
+    at = np.datetime64(int(value), "us").astype(dt.datetime)
+    if not isinstance(at, dt.datetime):
+        raise ValueError("time must hold dates of the years 1 to 9999")
+    return at.date() if at.time() == dt.time() else at
+
+
+def time_text(value: Time) -> str:
+    """A time in words: dates as in ISO 8601, to the second."""
+    if isinstance(value, dt.datetime):
+        return value.replace(microsecond=0).isoformat(" ").removesuffix(":00")
+    return value.isoformat() if isinstance(value, dt.date) else f"{value:,}"
+
+
+def _plain(time: Any) -> AnyArray:
+    """As an array; a zone is left out of a column's dates, whose clock then shows what it did there."""
+    import narwhals as nw
+
+    series = nw.from_native(time, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        if isinstance(time, (list, tuple)):
+            out = np.empty(len(time), dtype=object)
+            out[:] = time
+            return out
+        return to_array(time, "time")[0]
+    kind = series.dtype
+    if series.null_count():
+        row = int(np.argmax(series.is_null().to_numpy()))
+        raise ValueError(f"time must have no missing values; row {row} is null")
+    if kind == nw.Datetime and getattr(kind, "time_zone", None) is not None:
+        series = series.dt.replace_time_zone(None)
+    if kind in (nw.Datetime, nw.Date):
+        return np.asarray(series.to_numpy(), dtype="M8[us]")
+    return to_array(time, "time")[0] if kind.is_numeric() else np.array([*series.to_list(), None], dtype=object)[:-1]
+
+
+def _of_objects(values: list[Any]) -> AnyArray:
+    """Dates, datetimes, texts in ISO 8601 and numbers as one array of dates or of numbers."""
+    if all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in values):
+        return np.array(values)
+    found, zones = np.empty(len(values), "M8[us]"), dict[Any, int]()
+    known: dict[Any, Any] = {}
+    for row, value in enumerate(values):
+        try:
+            at, zone = known[value] if value in known else known.setdefault(value, _one(value))
+        except (ValueError, TypeError, OverflowError):
+            missing = value is None or value != value
+            raise (ValueError if missing or isinstance(value, str) else TypeError)(
+                f"time must have no missing values; row {row} is {value!r}"
+                if missing
+                else f"time must hold dates, datetimes or numbers, or such texts as 2026-05-09; row {row} is {value!r}"
+            ) from None
+        zones.setdefault(zone, row)
+        if len(zones) > 1:
+            one, other = zones
+            raise ValueError(
+                f"time must be in one time zone; row {zones[one]} is in {one or 'none'}, row {row} in "
+                f"{other or 'none'}: convert them first"
+            )
+        found[row] = at
+    return found
+
+
+def _one(value: Any) -> tuple[np.datetime64, str]:
+    """A date as its clock shows it, and its zone."""
+    if isinstance(value, str):
+        value = dt.datetime.fromisoformat(value.strip())
+    if isinstance(value, np.datetime64):
+        return value.astype("M8[us]"), ""
+    if not isinstance(value, dt.date) or value != value:  # NaT is a date
+        raise TypeError
+    zone = "" if not isinstance(value, dt.datetime) or value.tzinfo is None else str(value.tzinfo)
+    return np.datetime64(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value, "us"), zone
+
+
+def _present(array: AnyArray, missing: AnyArray) -> AnyArray:
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"time must have no missing values; row {row} is {array[row]}")
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """Periods of rows.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+        Period of each row.
+    every : str or int
+        What a period is: a name of :data:`CALENDAR`, or a number of rows.
+    names : tuple of str
+    starts, ends : tuple of times
+        First and last time of a row in each.
+    left_out : tuple of str
+        Calendar periods between the first and the last without a row.
+    """
+
+    codes: IntArray
+    every: str | int
+    names: tuple[str, ...]
+    starts: tuple[Time, ...]
+    ends: tuple[Time, ...]
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, times: Times, every: Any, needed: int) -> Periods:
+        """Cut at calendar boundaries, or after a number of rows; ``needed`` rows are enough where that is "auto"."""
+        if isinstance(every, str) and every == "auto":
+            every = _chosen(times, needed)
+        if isinstance(every, (int, np.integer)) and not isinstance(every, bool):
+            if every < 1:
+                raise ValueError(f"every must be at least 1 row; got {every}")
+            return cls._by_rows(times, int(every))
+        if every not in CALENDAR:
+            raise ValueError(
+                f"every must be 'auto', {', '.join(map(repr, CALENDAR))} or a number of rows; got {every!r}"
+            )
+        if not times.dated:
+            raise ValueError(f"every={every!r} needs dates, and time holds numbers: pass a number of rows")
+        return cls._by_calendar(times, every)
+
+    @classmethod
+    def _by_calendar(cls, times: Times, every: str) -> Periods:
+        at, codes = np.unique(calendar(times.values, every), return_inverse=True)
+        codes = codes.reshape(-1)
+        low, high = _ends(times.values, codes, at.size)
+        missing = np.setdiff1d(np.arange(at[0], at[-1] + 1), at) if at[-1] - at[0] < 10_000 else at[:0]
+        names, absent = ([period_name(int(v), every) for v in some] for some in (at, missing))
+        starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
+        return cls(codes, every, tuple(names), starts, ends, tuple(absent))
+
+    @classmethod
+    def _by_rows(cls, times: Times, every: int) -> Periods:
+        """So many rows each; rows of one time stay together, and the rest goes to the last."""
+        order = np.argsort(times.values, kind="stable")
+        ordered = times.values[order]
+        n = len(order)
+        cuts = np.searchsorted(ordered, ordered[np.arange(every, n - every + 1, every)], side="left")
+        cuts = np.unique(cuts[cuts > 0])
+        codes = np.empty(n, dtype=np.intp)
+        codes[order] = np.searchsorted(cuts, np.arange(n), side="right")
+        low, high = _ends(times.values, codes, cuts.size + 1)
+        starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
+        names = [
+            time_text(a) if a == b else f"{time_text(a)} to {time_text(b)}" for a, b in zip(starts, ends, strict=True)
+        ]
+        return cls(codes, every, tuple(names), starts, ends)
+
+
+def _chosen(times: Times, needed: int) -> str | int:
+    """The finest calendar period whose median has enough rows, among those that are not too many; else rows."""
+    n = times.values.size
+    if times.dated:
+        for every in CALENDAR:
+            counts = np.unique(calendar(times.values, every), return_counts=True)[1]
+            if 2 <= counts.size <= MOST_PERIODS and np.median(counts) >= needed:
+                return every
+    return max(needed, -(-n // MOST_PERIODS))
+
+
+def _ends(values: AnyArray, codes: IntArray, size: int) -> tuple[AnyArray, AnyArray]:
+    """Smallest and largest value of each code."""
+    top = np.iinfo(np.int64) if values.dtype.kind == "i" else np.finfo(np.float64)
+    low, high = np.full(size, top.max, values.dtype), np.full(size, top.min, values.dtype)
+    np.minimum.at(low, codes, values)
+    np.maximum.at(high, codes, values)
+    return low, high
+
+
+def calendar(microseconds: AnyArray, every: str) -> IntArray:
+    """Number of the calendar period of each time, counted from 1970."""
+    unit, many = CALENDAR[every]
+    count = microseconds.view("M8[us]").astype(f"M8[{unit}]").astype(np.int64)
+    return np.asarray((count + (_MONDAY if every == "week" else 0)) // many)
+
+
+def period_name(number: int, every: str) -> str:
+    """A calendar period in words: 2026-05-09 14:00, 2026-05-09, week of 2026-05-04, 2026-05, 2026 Q2, 2026."""
+    unit, many = CALENDAR[every]
+    start = str(np.array(number * many - (_MONDAY if every == "week" else 0)).astype(f"M8[{unit}]"))
+    if every == "quarter":
+        return f"{start[:4]} Q{number % 4 + 1}"
+    return f"{start.replace('T', ' ')}:00" if every == "hour" else f"week of {start}" if every == "week" else start

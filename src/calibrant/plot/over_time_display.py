@@ -1,0 +1,157 @@
+"""`OverTimeDisplay`: gap and calibration error period by period, with changes marked and rows below."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import matplotlib.dates
+import numpy as np
+
+from ..data.checks import check_type
+from ..data.types import Interval
+from ..monitoring.over_time import calibration_over_time
+from ..monitoring.over_time_result import CalibrationOverTime
+from ..monitoring.periods import Time
+from .base import Display, draw_grid
+from .fitting import new_figure
+from .style import class_text, percent_text, style_of
+
+_CHANGE = "#b2182b"
+_dates: Any = matplotlib.dates  # without types
+
+
+class OverTimeDisplay(Display):
+    """Gap (observed minus predicted), calibration error and rows, one below the other, against time.
+
+    Intervals are bars; periods that are not calibrated by their adjusted p-values are filled, the others hollow. A
+    line marks each change, a band the interval of its time, and steps the gap before and after it.
+
+    Attributes
+    ----------
+    result : CalibrationOverTime
+        The result.
+    axes_ : tuple of three Axes
+        The axes, once it is drawn.
+    figure_ : Figure
+        The figure, once it is drawn.
+
+    See Also
+    --------
+    calibrant.calibration_over_time : Makes the result.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> rng = np.random.default_rng(0)
+    >>> p, day = rng.random(2000), np.arange(2000) // 20
+    >>> display = cal.plot.OverTimeDisplay.from_predictions(rng.random(2000) < p, p, day, every=500)
+    >>> display.axes_[0].get_ylabel()
+    'Observed minus predicted'
+    """
+
+    axes_: tuple[Any, Any, Any]
+    figure_: Any
+
+    def __init__(self, result: CalibrationOverTime) -> None:
+        self.result = check_type("result", result, CalibrationOverTime)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, time: Any = None, *, axes: Any = None, **options: Any
+    ) -> OverTimeDisplay:
+        """Draw rows.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Predictions
+            Observed labels; Predictions replace the first two arguments.
+        y_prob : array-like of shape (n,) or (n, K)
+            Predicted probabilities.
+        time : array-like of shape (n,)
+            Time of each row.
+        axes : three Axes, optional
+            Three axes that share their x; by default those of a new figure.
+        **options
+            Passed to :func:`calibrant.calibration_over_time`.
+        """
+        return cls(calibration_over_time(y_true, y_prob, time, **options)).plot(axes)
+
+    def plot(self, axes: Any = None) -> OverTimeDisplay:
+        """Draw on three given axes that share their x, or on a new figure.
+
+        Parameters
+        ----------
+        axes : three Axes, optional
+            Three axes that share their x; by default those of a new figure.
+        """
+        result = self.result
+        if axes is None:
+            heights = {"height_ratios": [3, 2, 1]}
+            axes = new_figure(3, 1, 7.2, 5.6, sharex=True, gridspec_kw=heights)[1][:, 0]
+        if np.size(axes) != 3:
+            raise TypeError("an OverTimeDisplay takes three axes: plt.subplots(3, 1, sharex=True)[1]")
+        top, middle, bottom = axes
+        periods, color = result.periods, style_of(0).color
+        at = [_middle(p.start, p.end) for p in periods]
+        for ax, name in ((top, "gap"), (middle, "error")):
+            values = [getattr(p, name) for p in periods]
+            intervals: list[Interval] = [getattr(p, f"{name}_interval") for p in periods]
+            ax.vlines(at, [i.low for i in intervals], [i.high for i in intervals], color=color, linewidth=1.4)
+            faces = [color if p.adjusted <= 1 - result.level else "white" for p in periods]
+            ax.scatter(at, values, s=20, c=faces, edgecolors=color, linewidths=1.2, zorder=3)
+        top.axhline(0.0, color="0.45", linewidth=1.0, zorder=1)
+        spans = [_width(p.start, p.end) for p in periods]
+        bottom.bar(
+            [_number(p.start) for p in periods], [p.n_samples for p in periods], spans, align="edge", color="0.75"
+        )
+        self._mark(axes)
+        top.set_ylabel("Accuracy minus confidence" if result.label is None else "Observed minus predicted")
+        middle.set_ylabel("Calibration error")
+        middle.set_ylim(bottom=0.0)
+        bottom.set_ylabel("Rows")
+        whom = "confidence" if result.label is None else class_text(result.label, notion=result.notion)
+        top.set_title(f"{whom}, {percent_text(result.level)} intervals", fontsize=10, loc="left")
+        words = f"filled: miscalibrated (adjusted p ≤ {1 - result.level:.3g})"
+        top.set_title(words, fontsize=9, loc="right", color="0.3")
+        for ax in axes:
+            draw_grid(ax, "y")
+            ax.spines[["top", "right"]].set_visible(False)
+        for ax in (top, middle):
+            ax.tick_params(axis="x", labelbottom=False)
+        if periods and isinstance(periods[0].start, dt.date):
+            locator = _dates.AutoDateLocator(maxticks=8)
+            bottom.xaxis.set_major_locator(locator)
+            bottom.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator))
+        else:
+            bottom.set_xlabel("Time")
+        self.axes_ = top, middle, bottom
+        return self._drawn(top, middle, bottom)
+
+    def _mark(self, axes: Any) -> None:
+        """Changes, and the gaps between them."""
+        found = self.result.changes
+        if not found:
+            return
+        edges = [self.result.periods[0].start, *(c.time for c in found), self.result.periods[-1].end]
+        gaps = [found[0].before, *(c.after for c in found)]
+        for gap, start, end in zip(gaps, edges[:-1], edges[1:], strict=True):
+            axes[0].hlines(gap, _number(start), _number(end), color=_CHANGE, linewidth=1.6, zorder=2)
+        for change in found:
+            for ax in axes:
+                ax.axvline(_number(change.time), color=_CHANGE, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+                ax.axvspan(*map(_number, change.interval), color=_CHANGE, alpha=0.12, linewidth=0, zorder=0)
+
+
+def _number(time: Time) -> float:
+    """A time as an axis counts it: dates in days."""
+    return float(_dates.date2num(time)) if isinstance(time, dt.date) else float(time)
+
+
+def _middle(start: Time, end: Time) -> float:
+    return (_number(start) + _number(end)) / 2
+
+
+def _width(start: Time, end: Time) -> float:
+    return max(_number(end) - _number(start), 0.8)
