@@ -25,6 +25,7 @@ from .frame_columns import FrameColumns
 from .from_keys import decoded
 from .group_effects import hang_together
 from .keys import KeyTable, aggregate, no_group, refuse, without_group
+from .periods import by_period
 from .subgroup_sums import SubgroupsOfSums, SubgroupSums, of_accumulators, of_keys
 
 #: Cells there may be: powers of two, which scale scores without rounding.
@@ -42,6 +43,8 @@ def from_frame(
     weight: str | None = None,
     groups: str | None = None,
     by: str | Sequence[str] | None = None,
+    time: str | None = None,
+    every: str | None = None,
     notion: str | Notion = "auto",
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -73,6 +76,10 @@ def from_frame(
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
+    time : str, optional
+        Column of dates or datetimes: one result per period, in the same pass; a zone's clock counts.
+    every : {"hour", "day", "week", "month", "quarter", "year"}, optional
+        Length of a period of ``time``; weeks begin on Monday.
     notion : str or Notion, default "auto"
         The notion of calibration; see :class:`Accumulator`.
     labels : sequence of K labels, optional
@@ -96,7 +103,8 @@ def from_frame(
     -------
     Accumulator
         Or with ``by`` a mapping from value to Accumulator, whose ``.subgroups()`` is a report on all, as
-        :func:`calibrant.subgroup_calibration` gives of rows. ``.source`` says how: ``"one aggregation"`` or
+        :func:`calibrant.subgroup_calibration` gives of rows, and with ``time`` ``.over_time()``, as
+        :func:`calibrant.calibration_over_time` does. ``.source`` says how: ``"one aggregation"`` or
         ``"batches of rows"``.
 
     Raises
@@ -108,6 +116,7 @@ def from_frame(
     --------
     calibrant.Accumulator : The result; also sums of pieces that you read yourself.
     calibrant.subgroup_calibration : Subgroups of rows in memory.
+    calibrant.calibration_over_time : Rows in memory, over time.
     calibrant.as_predictions : Rows of a data frame in memory.
 
     Notes
@@ -137,6 +146,12 @@ def from_frame(
             f"groups and by cannot be combined; got groups={groups!r} and by={by!r}: filter to one value of by"
         )
     check_choice("n_cells", n_cells, _CELLS)
+    if time is not None or every is not None:
+        if by is not None or groups is not None:
+            raise ValueError(
+                "time cannot be combined with by or groups: filter to one value of by, or leave groups out"
+            )
+        frame, by = by_period(frame, time, every), time
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
     roles = {"label": label, "prob": prob, "weight": weight, "groups": groups}
@@ -147,7 +162,7 @@ def from_frame(
     if by is not None:
         reading = _Reading(settings, _bins(given), max(n_cells, FINE_CELLS), on_invalid)
         found, dropped = zip(*(reading.subgroups(c) for c in columns), strict=True)
-        return SubgroupSums(found, not isinstance(by, str), dropped[0], library)
+        return SubgroupSums(found, not isinstance(by, str), dropped[0], library, every)
     (everything,) = columns
     lost, n = (0, 0) if groups is None else without_group(everything)
     if lost and (on_invalid == "raise" or lost == n):

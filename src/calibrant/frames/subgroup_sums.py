@@ -12,7 +12,7 @@ from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, asse
 from ..comparison.subgroups.cells import SubgroupCells
 from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupReport
-from ..data.checks import check_random_state
+from ..data.checks import check_level, check_random_state
 from ..data.docs import document
 from ..data.problem import Problem
 from ..data.result import Printable, with_origin
@@ -21,6 +21,8 @@ from ..estimators import CellEstimator
 from ..measure.question import reader_of_sums
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
+from ..monitoring.over_time import calibration_over_time, over_time_of_sums
+from ..monitoring.over_time_result import CalibrationOverTime
 from ..sums import BinMoments, Grid, GridMoments
 from .from_keys import moments
 from .keys import HIT, KeyTable
@@ -42,6 +44,8 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         Rows that were left out as bad.
     library : str or None
         Library of the frame, in which tables are given.
+    every : str or None
+        Length of a period, where subgroups are periods.
 
     See Also
     --------
@@ -59,8 +63,15 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     _unpictured: ClassVar[str] = "No picture: subgroups().plot() draws one."
 
-    def __init__(self, columns: Sequence[SubgroupsOfSums], several: bool, dropped: int, library: str | None) -> None:
-        self._columns, self._several, self._library = tuple(columns), several, library
+    def __init__(
+        self,
+        columns: Sequence[SubgroupsOfSums],
+        several: bool,
+        dropped: int,
+        library: str | None,
+        every: str | None = None,
+    ) -> None:
+        self._columns, self._several, self._library, self._every = tuple(columns), several, library, every
         #: Rows that were left out as bad, those of subgroups without another row too.
         self.dropped = dropped
         self._places = {
@@ -126,6 +137,48 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         Cost that of :func:`calibrant.subgroup_calibration`, without the pass over the rows.
         """
         options = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
+        reader, about = self._question(estimator)
+        rng = check_random_state(random_state)
+        return with_origin(self._library, assess(self._columns, reader, about, options, rng))
+
+    document(subgroups, subgroup_calibration)
+
+    def over_time(
+        self, estimator: str | CellEstimator = "auto", *, level: float = 0.95, random_state: RandomState = 0
+    ) -> CalibrationOverTime:
+        """Calibration period by period and when it changed: what :func:`calibrant.calibration_over_time` says of rows.
+
+        Changes are looked for between periods, so that the times of a change are beginnings of periods.
+
+        Parameters
+        ----------
+        estimator : "auto" or one that reads sums, default "auto"
+            Exact where its sums were kept (see :class:`Accumulator`), else of rows moved within a cell.
+
+        Raises
+        ------
+        ValueError
+            Where subgroups are not periods (``time`` and ``every`` of :func:`calibrant.from_frame`), or times are
+            missing; and for a notion of several problems.
+        TypeError
+            For an estimator that needs the rows.
+
+        Notes
+        -----
+        Cost that of :func:`calibrant.calibration_over_time`, without the passes over the rows.
+        """
+        if self._every is None:
+            raise ValueError("over_time() needs periods: pass time= and every= to from_frame")
+        reader, about = self._question(estimator)
+        (column,) = self._columns
+        rng = check_random_state(random_state)
+        found = over_time_of_sums(column, self._every, reader, about, check_level(level), rng)
+        return with_origin(self._library, found)
+
+    document(over_time, calibration_over_time)
+
+    def _question(self, estimator: str | CellEstimator) -> tuple[CellEstimator, tuple[str, Any, int]]:
+        """The estimator; and the notion, the class and the number of rows."""
         reader = reader_of_sums(estimator)
         about = next(iter(self.values()))
         (label,) = about.required().labels if len(about.required().labels) == 1 else (None,)
@@ -136,12 +189,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
             or any(column.cells.n_subgroups and column.kept is None for column in self._columns)
         ):
             raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
-        rng = check_random_state(random_state)
-        return with_origin(
-            self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng)
-        )
-
-    document(subgroups, subgroup_calibration)
+        return reader, (notion.name, label, self.n_samples)
 
 
 #: Sums by a name of some subgroups with weight side by side; None where they were not kept.

@@ -217,6 +217,23 @@ def over_time(
     return replace(result, changes=tuple(every))
 
 
+def over_time_of_sums(
+    column: SubgroupProblems,
+    every: str,
+    reader: Estimator,
+    about: tuple[str, Label, int],
+    level: float,
+    rng: np.random.Generator,
+) -> CalibrationOverTime:
+    """Of the periods of a frame, whose values are their beginnings: changes are looked for between them."""
+    times = Times.read(list(column.values), len(column.values))
+    periods, ends = Periods.of_starts(times, every)
+    cells = column.cells
+    rows = (cells.scores, cells.outcomes, cells.weights, None if cells.integral else cells.times)
+    fine = _Fine(cells.subgroup, (ends[0][column.held], ends[1][column.held]), rows)
+    return over_time(column, periods, fine, times, reader, about, level, rng)
+
+
 def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interval]:
     from scipy.special import ndtri
 
@@ -227,7 +244,8 @@ def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interva
 
 def _change(blocks: Blocks, found: Found, start: int, end: int, times: Times, level: float) -> Change:
     before, after = (_interval(blocks, some, level) for some in (slice(start, found.at), slice(found.at, end)))
-    low, high = times.shown(blocks.last[found.low - 1]), times.shown(blocks.first[found.high])
+    # Within the blocks on either side, too.
+    low, high = times.shown(blocks.first[found.low - 1]), times.shown(blocks.last[found.high])
     at: Time = times.shown(blocks.first[found.at])
     return Change(at, TimeInterval(low, high), *before, *after, found.pvalue)
 

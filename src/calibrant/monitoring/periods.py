@@ -24,6 +24,7 @@ CALENDAR = {
 _MONDAY = 3
 #: Periods that "auto" makes at most, and rows that it wants in each.
 MOST_PERIODS, LEAST_ROWS = 60, 50
+_SECOND, _DAY, _MOST_NAMED = 1_000_000, 86_400_000_000, 10_000
 Time = int | float | dt.datetime | dt.date
 
 
@@ -205,11 +206,20 @@ class Periods:
     def _by_calendar(cls, times: Times, every: str) -> Periods:
         at, codes = np.unique(calendar(times.values, every), return_inverse=True)
         codes = codes.reshape(-1)
-        low, high = _ends(times.values, codes, at.size)
-        missing = np.setdiff1d(np.arange(at[0], at[-1] + 1), at) if at[-1] - at[0] < 10_000 else at[:0]
-        names, absent = ([period_name(int(v), every) for v in some] for some in (at, missing))
-        starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
-        return cls(codes, every, tuple(names), starts, ends, tuple(absent))
+        names, absent = _named(at, every)
+        starts, ends = (tuple(map(times.shown, some)) for some in _ends(times.values, codes, at.size))
+        return cls(codes, every, names, starts, ends, absent)
+
+    @classmethod
+    def of_starts(cls, times: Times, every: str) -> tuple[Periods, tuple[AnyArray, AnyArray]]:
+        """Of calendar periods by their beginnings, in order; and the first and last time of each."""
+        at = calendar(times.values, every)
+        if not (np.diff(at) > 0).all():
+            raise ValueError("time must have periods of one kind, in order")
+        last = _begin(at + 1, every) - (_SECOND if every == "hour" else _DAY)
+        names, absent = _named(at, every)
+        starts, ends = (tuple(map(times.shown, some)) for some in (times.values, last))
+        return cls(np.arange(at.size), every, names, starts, ends, absent), (times.values, last)
 
     @classmethod
     def _by_rows(cls, times: Times, every: int) -> Periods:
@@ -254,6 +264,20 @@ def calendar(microseconds: AnyArray, every: str) -> IntArray:
     unit, many = CALENDAR[every]
     count = microseconds.view("M8[us]").astype(f"M8[{unit}]").astype(np.int64)
     return np.asarray((count + (_MONDAY if every == "week" else 0)) // many)
+
+
+def _begin(number: IntArray, every: str) -> IntArray:
+    """Microseconds at the beginning of calendar periods."""
+    unit, many = CALENDAR[every]
+    start = number * many - (_MONDAY if every == "week" else 0)
+    return np.asarray(start.astype(f"M8[{unit}]").astype("M8[us]").astype(np.int64))
+
+
+def _named(at: IntArray, every: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of periods, and of those between them that are missing; of none where these are very many."""
+    missing = np.setdiff1d(np.arange(at[0], at[-1] + 1), at) if at[-1] - at[0] < _MOST_NAMED else at[:0]
+    names, absent = (tuple(period_name(int(v), every) for v in some) for some in (at, missing))
+    return names, absent
 
 
 def period_name(number: int, every: str) -> str:
