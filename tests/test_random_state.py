@@ -68,6 +68,7 @@ CALLS = {
     "pearson_test": lambda seed: cal.significance.pearson_test(Y, P, random_state=seed),
     "reliability_curve": lambda seed: cal.reliability_curve(Y, P, random_state=seed),
     "report": lambda seed: cal.report(Y, P, random_state=seed),
+    "calibration_over_time": lambda seed: cal.calibration_over_time(Y, P, np.arange(len(Y)), random_state=seed),
     "select_calibrator": lambda seed: c.select_calibrator(P, Y, random_state=seed),
     "spiegelhalter_test": lambda seed: cal.significance.spiegelhalter_test(Y, P, random_state=seed),
     "subgroup_calibration": lambda seed: cal.subgroup_calibration(Y, P, {"by": FRAME["by"]}, random_state=seed),

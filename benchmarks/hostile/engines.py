@@ -80,6 +80,8 @@ def engine_case(name: str, draw: Draw) -> Case:
         "weight",
         "groups",
         "by",
+        "time",
+        "every",
         "labels",
         "pos_label",
         "n_cells",

@@ -20,7 +20,7 @@ from calibrant import calibrators as c
 from .drawing import Draw
 from .endings import Case, EndedError, probabilities, told
 from .options import OPTIONS, value_of
-from .rows import Rows
+from .rows import TIMES, Rows
 
 Kind = Callable[[Draw], Case]
 #: Options that make a call quick, given where nothing else is drawn.
@@ -28,7 +28,7 @@ QUICK = {"n_resamples": 20, "max_points": 20}
 #: Parameters that hold rows, or that say which columns of a frame do.
 OF_ROWS = ("y_true", "y_prob", "y_probs", "sample_weight", "groups", "labels", "pos_label", "label", "prob", "weight")
 #: Parameters that are optional only because a frame may replace them, or sums.
-ALWAYS = ("y_prob", "y_probs", "y", "by", "costs", "features")
+ALWAYS = ("y_prob", "y_probs", "y", "by", "time", "costs", "features")
 #: Public names that are no kind of their own, and why.
 LEFT_OUT = {
     **dict.fromkeys(cal.results.__all__, "made by functions, which are kinds"),
@@ -48,7 +48,9 @@ LEFT_OUT = {
     **dict.fromkeys(("inspect_metric", "mlflow_metric", "monai_metric"), "need their packages: tests/adapters"),
     "CalibrationMapDisplay": "drawn of calibrators, which are kinds",
     "SimplexMapDisplay": "drawn of calibrators, which are kinds",
-    **dict.fromkeys(("CriticalDifferenceDisplay", "MonitorDisplay", "SubgroupDisplay"), "plot() of results"),
+    **dict.fromkeys(
+        ("CriticalDifferenceDisplay", "MonitorDisplay", "OverTimeDisplay", "SubgroupDisplay"), "plot() of results"
+    ),
     **dict.fromkeys(("IntervalDisplay", "NullDistributionDisplay", "Diagram", "CostDisplay"), "plot() of results"),
 }
 
@@ -79,6 +81,8 @@ def rows_of(rows: Rows, name: str) -> Any:
             return rows.pos_label()
         case "confidence" | "features":
             return rows.held(name, draw.rng.random(rows.n if name == "confidence" else (rows.n, 2)), "container")
+        case "time":
+            return rows.held(name, draw.named("times", TIMES)(draw.rng, rows.n), "container")
         case "by":
             columns = {f"by {i}": rows.groups() for i in range(draw.whole(1, 3))}
             return rows.tried(draw.one([dict, pd.DataFrame, lambda given: next(iter(given.values()))]), columns)
@@ -123,8 +127,7 @@ def drawn_arguments(draw: Draw, rows: Rows, function: Any, name: str, skip: tupl
         elif (
             (rows_name and name not in OWN)
             or (name, p.name) in MORE_ROWS
-            or p.name == "by"
-            or p.name in ("confidence", "features")
+            or p.name in ("by", "time", "confidence", "features")
         ):
             given[p.name] = rows_of(rows, p.name)
         else:
@@ -411,7 +414,7 @@ def frame_case(draw: Draw, frames: Mapping[str, Callable[[Any], Any]] = FRAMES, 
             columns.pop(next(reversed(columns)))
     else:
         frame = columns
-    skip = ("frame", "label", "prob", "weight", "groups", "by", "labels", "pos_label")
+    skip = ("frame", "label", "prob", "weight", "groups", "by", "time", "every", "labels", "pos_label")
     given = drawn_arguments(draw, rows, cal.from_frame, "from_frame", skip=skip)
     prob = [column for column in columns if column.startswith("p") and column != "part"]
     given |= {"label": "y", "prob": prob[0] if len(prob) == 1 else prob}
@@ -421,12 +424,15 @@ def frame_case(draw: Draw, frames: Mapping[str, Callable[[Any], Any]] = FRAMES, 
             draw.say(option, given[option])
     if not rows.binary and draw.chance(0.7):
         given["labels"] = rows.labels()
+    if draw.chance(0.1):
+        given |= {"time": draw.one(["part", "part", "p", "none such", 1]), "every": draw.one(OPTIONS["every"])}
+        draw.say("time", given["time"])
 
     def run() -> Any:
         found = cal.from_frame(frame, **given)
         if isinstance(found, cal.Accumulator):
             return found.calibration_error()
-        return cal.subgroup_calibration(found, n_resamples=20)
+        return found.over_time() if "time" in given else cal.subgroup_calibration(found, n_resamples=20)
 
     names = (*signature(cal.from_frame).parameters, *signature(cal.calibration_error).parameters)
     return Case(f"{name}({draw})", run, [columns], names)

@@ -171,6 +171,8 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "min_size": (0, 1, 50),
     "band": ("confidence", "consistency", "simultaneous"),
     "by": ("by",),
+    "every": ("auto", "hour", "day", "week", "month", "quarter", "year", 1, 50, 10**9, np.int64(20)),
+    "calibration_over_time.tolerance": (0.05, 1e-9, 0.999),
     "confidence": (None,),
     "features": (None,),
     "binned": (None, "binned", e.Binned(5), "binned:7:quantile", "binned:0"),

@@ -360,6 +360,25 @@ GROUPS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "huge": lambda rng, n: 1e307 * rng.integers(1, 9, n),
     "dates": lambda rng, n: np.datetime64("2020-01-01") + rng.integers(0, 5, n),
 }
+TIMES: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "days": lambda rng, n: np.datetime64("2026-01-01") + np.arange(n) // 3,
+    "unsorted": lambda rng, n: np.datetime64("2026-01-01T00:00:00") + rng.integers(0, 10**8, n),
+    "numbers": lambda rng, n: rng.integers(-5, 9, n),
+    "fractions": lambda rng, n: rng.normal(size=n) * 1e6,
+    "one": lambda rng, n: np.full(n, 7),
+    "texts": lambda rng, n: [f"2026-0{i}-01T12:00" for i in rng.integers(1, 10, n)],
+    "zones": lambda rng, n: [
+        dt.datetime(2026, 3, 1 + int(i), tzinfo=(dt.UTC, None)[i // 26]) for i in rng.integers(0, 28, n)
+    ],
+    "a zone": lambda rng, n: pd.date_range("2026-03-28", periods=n, freq="7h", tz="Europe/Berlin"),
+    "missing": lambda rng, n: np.array(["NaT", "2026-01-01"], "M8[s]")[rng.integers(0, 2, n)],
+    "ends of time": lambda rng, n: np.array(["0001-01-01", "9999-12-31"], "M8[s]")[rng.integers(0, 2, n)],
+    "beyond": lambda rng, n: np.array([-(2**62), 2**62]).view("M8[s]")[rng.integers(0, 2, n)],
+    "nanoseconds": lambda rng, n: rng.integers(0, 2**62, n).view("M8[ns]"),
+    "huge": lambda rng, n: 1e307 * rng.integers(1, 9, n),
+    "mixed": lambda rng, n: np.array([1, "1", None, 2.5], dtype=object)[rng.integers(0, 4, n)],
+    "spans": lambda rng, n: rng.integers(0, 9, n).astype("m8[s]"),
+}
 AXES = (
     "y",
     "p",

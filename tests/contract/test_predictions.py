@@ -18,6 +18,8 @@ from ..surface import NAMES
 N = 90
 #: What verbs need besides rows.
 NEEDED: dict[str, dict[str, Any]] = {
+    "OverTimeDisplay.from_predictions": {"time": np.arange(N)},
+    "calibration_over_time": {"time": np.arange(N)},
     "SubgroupDisplay.from_predictions": {"by": np.arange(N) % 3, "min_size": 10},
     "decision_calibration_error": {"thresholds": (0.1, 0.6)},
     "grouping_loss": {"features": np.arange(N) % 3},

@@ -55,6 +55,8 @@ def everything():
     rows = pd.DataFrame({"y": y, "p": p, HOSTILE: group})
     of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
     groups = cal.subgroup_calibration(y, p, by=group)
+    day = np.datetime64("2026-01-01") + np.arange(N) // 4
+    over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, p > 0.5, p < 0.5), p, day, every="month")
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()
@@ -87,6 +89,9 @@ def everything():
         "column": groups.columns[0],
         "subgroup": groups.subgroups[0],
         "difference of groups": groups.columns[0].largest_difference,
+        "over time": over_time,
+        "period": over_time.periods[0],
+        "change": over_time.changes[0],
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
         "coverage": cal.decisions.risk_coverage(k, q),

@@ -163,6 +163,7 @@ def displays():
         "IntervalDisplay": cal.decompose(y, p),
         "MonitorDisplay": monitor,
         "NullDistributionDisplay": cal.calibration_test(y, p, n_resamples=50),
+        "OverTimeDisplay": cal.calibration_over_time(y, p, np.arange(len(y))),
         "ReliabilityDisplay": cal.report(y, p),
         "RiskCoverageDisplay": cal.decisions.risk_coverage(y, p),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from .printing import without_middle
 from .types import Label
 
 #: Names that only count: what frames, readers and tables call columns that nobody named.
@@ -26,7 +27,8 @@ def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) ->
             if not isinstance(name, str):
                 raise TypeError(f"{argument} must be the name of a column; got {name!r}")
             if name not in columns:
-                raise ValueError(f"{argument} must be a column of the frame ({some(list(columns))}); got {name!r}")
+                got = without_middle(repr(name), 80)
+                raise ValueError(f"{argument} must be a column of the frame ({some(list(columns))}); got {got}")
             if name in taken:
                 raise ValueError(f"{argument}={name!r}: this column is read as {taken[name]} already")
             taken[name] = argument

@@ -26,4 +26,6 @@ def by_period(frame: Any, time: Any, every: Any) -> Any:
         raise TypeError(f"time must hold dates or datetimes; column {time!r} holds {kind}: convert it first")
     if kind == nw.Date and every == "hour":
         raise ValueError(f"every='hour' needs datetimes; column {time!r} holds dates")
+    if read.implementation.is_dask():  # which cuts to fixed lengths only
+        return frame.map_partitions(by_period, time, every)
     return read.with_columns(nw.col(time).dt.truncate(_UNITS[every])).to_native()

@@ -148,7 +148,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     ) -> CalibrationOverTime:
         """Calibration period by period and when it changed: what :func:`calibrant.calibration_over_time` says of rows.
 
-        Changes are looked for between periods, so that the times of a change are beginnings of periods.
+        Changes are looked for between periods: the one in which a change is, and its neighbours, are its interval.
 
         Parameters
         ----------

@@ -55,7 +55,10 @@ class Times:
         """Judge the ``time`` argument: one time a row, none missing, all of one kind."""
         if time is None or isinstance(time, (str, bytes)):
             raise TypeError(f"time must be a column with one time per row; got {time!r}")
-        array = _plain(time)
+        try:
+            array = _plain(time)
+        except OverflowError as error:
+            raise ValueError(f"time must hold dates of the years 1 to 9999; {error}") from None
         if array.ndim != 1 or len(array) != n:
             raise ValueError(f"time must have one value per row ({n}); got shape {array.shape}")
         if array.dtype.kind in "OUS":
@@ -193,8 +196,8 @@ class Periods:
         if isinstance(every, (int, np.integer)) and not isinstance(every, bool):
             if every < 1:
                 raise ValueError(f"every must be at least 1 row; got {every}")
-            return cls._by_rows(times, int(every))
-        if every not in CALENDAR:
+            return cls._by_rows(times, min(int(every), times.values.size))
+        if not isinstance(every, str) or every not in CALENDAR:
             raise ValueError(
                 f"every must be 'auto', {', '.join(map(repr, CALENDAR))} or a number of rows; got {every!r}"
             )

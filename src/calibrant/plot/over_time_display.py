@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, ClassVar
 
 import matplotlib.dates
-import numpy as np
 
 from ..data.checks import check_type
 from ..data.types import Interval
@@ -51,6 +50,7 @@ class OverTimeDisplay(Display):
     'Observed minus predicted'
     """
 
+    sizes_its_figure: ClassVar[bool] = True
     axes_: tuple[Any, Any, Any]
     figure_: Any
 
@@ -58,9 +58,7 @@ class OverTimeDisplay(Display):
         self.result = check_type("result", result, CalibrationOverTime)
 
     @classmethod
-    def from_predictions(
-        cls, y_true: Any, y_prob: Any = None, time: Any = None, *, axes: Any = None, **options: Any
-    ) -> OverTimeDisplay:
+    def from_predictions(cls, y_true: Any, y_prob: Any = None, time: Any = None, **options: Any) -> OverTimeDisplay:
         """Draw rows.
 
         Parameters
@@ -71,27 +69,16 @@ class OverTimeDisplay(Display):
             Predicted probabilities.
         time : array-like of shape (n,)
             Time of each row.
-        axes : three Axes, optional
-            Three axes that share their x; by default those of a new figure.
         **options
             Passed to :func:`calibrant.calibration_over_time`.
         """
-        return cls(calibration_over_time(y_true, y_prob, time, **options)).plot(axes)
+        return cls(calibration_over_time(y_true, y_prob, time, **options)).plot()
 
-    def plot(self, axes: Any = None) -> OverTimeDisplay:
-        """Draw on three given axes that share their x, or on a new figure.
-
-        Parameters
-        ----------
-        axes : three Axes, optional
-            Three axes that share their x; by default those of a new figure.
-        """
+    def plot(self) -> OverTimeDisplay:
+        """Draw on a new figure."""
         result = self.result
-        if axes is None:
-            heights = {"height_ratios": [3, 2, 1]}
-            axes = new_figure(3, 1, 7.2, 5.6, sharex=True, gridspec_kw=heights)[1][:, 0]
-        if np.size(axes) != 3:
-            raise TypeError("an OverTimeDisplay takes three axes: plt.subplots(3, 1, sharex=True)[1]")
+        heights = {"height_ratios": [3, 2, 1]}
+        axes = new_figure(3, 1, 7.2, 5.6, sharex=True, gridspec_kw=heights)[1][:, 0]
         top, middle, bottom = axes
         periods, color = result.periods, style_of(0).color
         at = [_middle(p.start, p.end) for p in periods]
