@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -16,6 +17,7 @@ P = RNG.random(200)
 Y = (RNG.random(200) < P).astype(int)
 X = RNG.normal(size=(200, 2))
 SUMS = cal.Accumulator().update(Y, P)
+DATED = pd.DataFrame({"y": Y, "p": P, "day": pd.date_range("2026-01-01", periods=200)})
 FRAME = {"y": Y, "p": P, "by": np.array(["a", "b"])[np.arange(200) % 2]}
 
 
@@ -68,6 +70,9 @@ CALLS = {
     "pearson_test": lambda seed: cal.significance.pearson_test(Y, P, random_state=seed),
     "reliability_curve": lambda seed: cal.reliability_curve(Y, P, random_state=seed),
     "report": lambda seed: cal.report(Y, P, random_state=seed),
+    "SubgroupSums.over_time": lambda seed: cal.from_frame(
+        DATED, label="y", prob="p", time="day", every="month"
+    ).over_time(random_state=seed),
     "calibration_over_time": lambda seed: cal.calibration_over_time(Y, P, np.arange(len(Y)), random_state=seed),
     "select_calibrator": lambda seed: c.select_calibrator(P, Y, random_state=seed),
     "spiegelhalter_test": lambda seed: cal.significance.spiegelhalter_test(Y, P, random_state=seed),

@@ -56,7 +56,7 @@ def everything():
     of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
     groups = cal.subgroup_calibration(y, p, by=group)
     day = np.datetime64("2026-01-01") + np.arange(N) // 4
-    over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, p > 0.5, p < 0.5), p, day, every="month")
+    over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, y, 1 - y), p, day, every="month")
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()

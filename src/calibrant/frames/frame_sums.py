@@ -22,10 +22,10 @@ from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
 from .batches import Sums, added
 from .frame_columns import FrameColumns
+from .frame_periods import by_period
 from .from_keys import decoded
 from .group_effects import hang_together
 from .keys import KeyTable, aggregate, no_group, refuse, without_group
-from .periods import by_period
 from .subgroup_sums import SubgroupsOfSums, SubgroupSums, of_accumulators, of_keys
 
 #: Cells there may be: powers of two, which scale scores without rounding.

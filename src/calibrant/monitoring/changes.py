@@ -52,7 +52,7 @@ class Blocks:
         pooled: PooledMap,
         design: float = 1.0,
     ) -> Blocks:
-        """Of rows (scores, outcomes, weights, weights of variances) by their block, or of cells of them."""
+        """Sums of rows (scores, outcomes, weights, weights of variances) by their block, or of cells of them."""
         n, (s, o, w, t) = ends[0].size, rows
         d = pooled.theta.size
         above = np.triu_indices(d)
@@ -97,7 +97,7 @@ def cut(times: Times, at_most: int = _BLOCKS) -> tuple[IntArray, tuple[AnyArray,
     return code, (first, last)
 
 
-class Found(NamedTuple):
+class Located(NamedTuple):
     """A change: rows from block ``at`` on are of the new kind; ``low`` to ``high`` are the places that data allow."""
 
     at: int
@@ -160,7 +160,7 @@ def first_search(blocks: Blocks, rng: np.random.Generator) -> tuple[float, float
     return found.statistic, found.pvalue
 
 
-def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Found]:
+def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Located]:
     r"""Changes, one after the other in time: the largest first, then those on either side of it.
 
     The interval of a time is that of places k with :math:`\Lambda_{\max} - \Lambda_k \le -2 \log(1 -
@@ -187,7 +187,7 @@ def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Foun
 
 def _located(
     blocks: Blocks, places: list[int], pvalues: dict[int, float], level: float, rng: np.random.Generator
-) -> Iterator[Found]:
+) -> Iterator[Located]:
     """Each change between its neighbours: where it is, and where it may be."""
     reach = -2 * np.log1p(-np.sqrt(level))
     ends = [0, *places, blocks.weight.size]
@@ -198,7 +198,7 @@ def _located(
         at = a + 1 + int(np.argmax(held)) if scan.tested.any() else place
         ends[i + 1] = at
         near = a + 1 + np.flatnonzero(scan.ratio >= scan.ratio[at - a - 1] - reach)
-        yield Found(at, int(near.min()), int(near.max()), pvalues[place])
+        yield Located(at, int(near.min()), int(near.max()), pvalues[place])
 
 
 def trend(blocks: Blocks) -> float:

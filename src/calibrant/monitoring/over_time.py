@@ -20,7 +20,7 @@ from ..estimators import Estimator
 from ..measure.question import resolve_estimator
 from ..notions import Notion, as_notion, only_problem
 from ..significance.result import TestResult
-from .changes import Blocks, Found, changes, cut, first_search, trend
+from .changes import Blocks, Located, changes, cut, first_search, trend
 from .over_time_result import CalibrationOverTime, Change, Period
 from .periods import LEAST_ROWS, Periods, Time, TimeInterval, Times
 
@@ -225,7 +225,7 @@ def over_time_of_sums(
     level: float,
     rng: np.random.Generator,
 ) -> CalibrationOverTime:
-    """Of the periods of a frame, whose values are their beginnings: changes are looked for between them."""
+    """The same from sums of periods, whose values are their beginnings: changes are looked for between them."""
     times = Times.read(list(column.values), len(column.values))
     periods, ends = Periods.of_starts(times, every)
     cells = column.cells
@@ -242,7 +242,7 @@ def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interva
     return gap, Interval(gap - reach, gap + reach)
 
 
-def _change(blocks: Blocks, found: Found, start: int, end: int, times: Times, level: float) -> Change:
+def _change(blocks: Blocks, found: Located, start: int, end: int, times: Times, level: float) -> Change:
     before, after = (_interval(blocks, some, level) for some in (slice(start, found.at), slice(found.at, end)))
     # Within the blocks on either side, too.
     low, high = times.shown(blocks.first[found.low - 1]), times.shown(blocks.last[found.high])

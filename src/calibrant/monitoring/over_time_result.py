@@ -169,6 +169,10 @@ class CalibrationOverTime(Picture, Paged):
         Test of no difference between periods: an intercept for each, added to the curve of all rows.
     every : str or int
         What a period is: a calendar period, or a number of rows.
+    gap : float
+        Observed minus predicted of all rows.
+    gap_interval : Interval
+        Its interval.
     label : object
         The class whose gaps are reported; None for confidences.
     level : float
@@ -286,7 +290,7 @@ class CalibrationOverTime(Picture, Paged):
         return text_table(columns, ("Brier", "predicted", "observed", "rows"), marks)
 
     def _said(self) -> list[str]:
-        """What stands below the table."""
+        """Lines below the table."""
         tests = ((self.change_test, "no change"), (self.trend_test, "no trend"), (self.period_test, "no difference"))
         out = [
             f"* miscalibrated at {1 - self.level:.3g}, adjusted for {len(self.periods):,} periods (Holm)",

@@ -29,7 +29,23 @@ Time = int | float | dt.datetime | dt.date
 
 
 class TimeInterval(NamedTuple):
-    """Two times between which something happened."""
+    """Two times between which something happened.
+
+    Attributes
+    ----------
+    low, high : date, datetime or number
+        The earlier, and the later.
+
+    See Also
+    --------
+    calibrant.results.Change : Has one.
+
+    Examples
+    --------
+    >>> from calibrant.results import TimeInterval
+    >>> TimeInterval(3, 7).high
+    7
+    """
 
     low: Time
     high: Time
@@ -215,7 +231,7 @@ class Periods:
 
     @classmethod
     def of_starts(cls, times: Times, every: str) -> tuple[Periods, tuple[AnyArray, AnyArray]]:
-        """Of calendar periods by their beginnings, in order; and the first and last time of each."""
+        """Calendar periods by their beginnings, in order; and the first and last time of each."""
         at = calendar(times.values, every)
         if not (np.diff(at) > 0).all():
             raise ValueError("time must have periods of one kind, in order")
@@ -229,10 +245,12 @@ class Periods:
         """So many rows each; rows of one time stay together, and the rest goes to the last."""
         order = np.argsort(times.values, kind="stable")
         ordered = times.values[order]
-        n = len(order)
-        cuts = np.searchsorted(ordered, ordered[np.arange(every, n - every + 1, every)], side="left")
-        cuts = np.unique(cuts[cuts > 0])
-        codes = np.empty(n, dtype=np.intp)
+        n, found, start = len(order), [], 0
+        while n - start >= 2 * every:
+            start = int(np.searchsorted(ordered, ordered[start + every - 1], side="right"))
+            if n - start >= every:
+                found.append(start)
+        cuts, codes = np.array(found, dtype=np.intp), np.empty(n, dtype=np.intp)
         codes[order] = np.searchsorted(cuts, np.arange(n), side="right")
         low, high = _ends(times.values, codes, cuts.size + 1)
         starts, ends = (tuple(map(times.shown, some)) for some in (low, high))

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from ..data.checks import check_choice
 from ..monitoring.periods import CALENDAR
 
-_UNITS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
+_UNITS = {"hour": "1h", "day": "1d", "month": "1mo", "quarter": "1q", "year": "1y"}
 
 
 def by_period(frame: Any, time: Any, every: Any) -> Any:
@@ -28,4 +28,15 @@ def by_period(frame: Any, time: Any, every: Any) -> Any:
         raise ValueError(f"every='hour' needs datetimes; column {time!r} holds dates")
     if read.implementation.is_dask():  # which cuts to fixed lengths only
         return frame.map_partitions(by_period, time, every)
-    return read.with_columns(nw.col(time).dt.truncate(_UNITS[every])).to_native()
+    column = nw.col(time)
+    begin = _monday(column) if every == "week" else column.dt.truncate(_UNITS[every])
+    return read.with_columns(begin.alias(time)).to_native()
+
+
+def _monday(column: Any) -> Any:
+    """The Monday on or before a date: engines have no common word for weeks."""
+    day, weekday = column.dt.truncate("1d"), column.dt.weekday()
+    found = day.dt.offset_by("-6d")
+    for number in range(6, 0, -1):
+        found = nw.when(weekday == number).then(day.dt.offset_by(f"-{number - 1}d")).otherwise(found)
+    return found

@@ -1,0 +1,293 @@
+"""Calibration over time: periods, tests and change points, against naive second computations."""
+
+import datetime as dt
+import itertools
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.monitoring.changes import cut
+from calibrant.monitoring.periods import CALENDAR, Periods, Times
+
+FEW = {"estimator": cal.Binned(5)}
+
+
+def stream(n=6000, seed=0, broken=3600, times=0.8):
+    """Calibrated rows, in order, with outcomes ``times`` as frequent from one on."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    y = (rng.random(n) < np.where(np.arange(n) < broken, p, times * p)).astype(int)
+    return y, p, np.datetime64("2026-01-01") + np.arange(n) // 40
+
+
+def test_periods_are_those_of_rows_by_themselves():
+    y, p, day = stream()
+    found = cal.calibration_over_time(y, p, day, every="month", **FEW)
+    month = day.astype("M8[M]")
+    assert [one.name for one in found.periods] == np.unique(month).astype(str).tolist()
+    apart = cal.subgroup_calibration(y, p, month.astype(str), **FEW)
+    for one, group in zip(found.periods, apart.subgroups, strict=True):
+        rows = month.astype(str) == one.name
+        assert one.n_samples == rows.sum()
+        assert (one.start, one.end) == (day[rows].min().item(), day[rows].max().item())
+        np.testing.assert_allclose(one.gap, (y[rows] - p[rows]).mean())
+        np.testing.assert_allclose(one.brier, np.mean((y[rows] - p[rows]) ** 2), atol=1e-5)
+        np.testing.assert_allclose(one.error, cal.calibration_error(y[rows], p[rows], **FEW))
+        np.testing.assert_allclose(one.gap_interval, group.gap_interval)
+    np.testing.assert_allclose(found.gap, (y - p).mean())
+    np.testing.assert_allclose(found.period_test.pvalue, apart.columns[0].heterogeneity.pvalue)
+
+
+def test_a_change_is_found_when_it_was():
+    y, p, day = stream()
+    found = cal.calibration_over_time(y, p, day, every="month", **FEW)
+    (change,) = found.changes
+    assert change.interval.low <= day[3600].item() <= change.interval.high
+    assert change.before_interval.low < 0 < change.before_interval.high
+    before, after = (day < np.datetime64(change.time)), (day >= np.datetime64(change.time))
+    np.testing.assert_allclose([change.before, change.after], [(y - p)[before].mean(), (y - p)[after].mean()])
+    assert change.after_interval.high < 0
+    low, high = (f"{-v:.3f}" for v in change.after_interval)
+    assert (
+        f"too high by {high} to {low} since between {change.interval.low} and {change.interval.high}" in found.summary
+    )
+
+
+def test_two_changes_are_found_in_order():
+    rng = np.random.default_rng(5)
+    p, t = rng.random(12_000), np.arange(12_000)
+    y = rng.random(12_000) < np.where((t >= 4000) & (t < 8000), 0.75 * p, p)
+    first, second = cal.calibration_over_time(y, p, t, **FEW).changes
+    assert first.interval.low <= 4000 <= first.interval.high
+    assert second.interval.low <= 8000 <= second.interval.high
+    assert first.after == second.before
+
+
+def test_another_mix_of_scores_is_no_change():
+    """A map that is wrong alike at all times, while scores rise."""
+    rng = np.random.default_rng(2)
+    p = rng.beta(1 + 4 * np.linspace(0, 1, 8000), 2)
+    found = cal.calibration_over_time(rng.random(8000) < p**1.5, p, np.arange(8000), **FEW)
+    assert not found.changes
+    assert "No change was found" in found.summary
+    assert max(one.gap for one in found.periods) < 0
+
+
+def test_a_slope_is_told_from_a_step():
+    rng = np.random.default_rng(3)
+    p = rng.random(20_000)
+    odds = np.log(p / (1 - p)) - np.linspace(0, 0.6, 20_000)
+    found = cal.calibration_over_time(rng.random(20_000) < 1 / (1 + np.exp(-odds)), p, np.arange(20_000), **FEW)
+    assert found.trend_test.statistic < -5
+
+
+def test_order_and_kind_of_times_make_no_difference():
+    y, p, day = stream()
+    wanted = cal.calibration_over_time(y, p, day, every="month", **FEW)
+    turned = np.random.default_rng(1).permutation(len(y))
+    stamps = pd.Series(pd.to_datetime(day))
+    kinds = {
+        "in another order": (turned, day[turned]),
+        "pandas": (slice(None), stamps),
+        "a zone": (slice(None), stamps.dt.tz_localize("Asia/Tokyo")),
+        "polars": (slice(None), pl.Series(day).cast(pl.Date)),
+        "datetimes": (slice(None), list(stamps)),
+        "texts": (slice(None), day.astype(str).tolist()),
+    }
+    for name, (rows, time) in kinds.items():
+        found = cal.calibration_over_time(y[rows], p[rows], time, every="month", **FEW)
+        assert found.summary == wanted.summary, name
+        np.testing.assert_allclose([one.gap for one in found.periods], [one.gap for one in wanted.periods])
+    frame = pd.DataFrame({"y": y, "p": p, "day": day})
+    assert (
+        cal.calibration_over_time(frame, label="y", prob="p", time="day", every="month", **FEW).summary
+        == wanted.summary
+    )
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, lambda columns: pl.DataFrame(columns).lazy()], ids=["pandas", "polars"])
+@pytest.mark.parametrize("every", ["week", "month", "quarter"])
+def test_frames_say_what_rows_say(made, every):
+    y, p, day = stream()
+    rows = cal.calibration_over_time(y, p, day, every=every)
+    frame = made({"y": y, "p": p, "day": day.astype("M8[ms]")})
+    found = cal.from_frame(frame, label="y", prob="p", time="day", every=every).over_time()
+    assert [one.name for one in found.periods] == [one.name for one in rows.periods]
+    for name in ("n_samples", "gap", "error", "brier", "pvalue"):
+        np.testing.assert_allclose(
+            [getattr(one, name) for one in found.periods], [getattr(one, name) for one in rows.periods], rtol=1e-6
+        )
+    (change,) = found.changes
+    assert change.interval.low <= day[3600].item() <= change.interval.high
+
+
+def test_weights_that_count_are_rows_repeated():
+    y, p, day = stream(1500)
+    w = np.random.default_rng(4).integers(1, 4, 1500)
+    one = cal.calibration_over_time(y, p, day, every=300, sample_weight=w, **FEW)
+    two = cal.calibration_over_time(np.repeat(y, w), np.repeat(p, w), np.repeat(day, w), every="month", **FEW)
+    np.testing.assert_allclose(one.gap, two.gap)
+    np.testing.assert_allclose(one.gap_interval, two.gap_interval)
+    np.testing.assert_allclose(one.trend_test.statistic, two.trend_test.statistic, rtol=1e-3)
+
+
+def test_confidences_and_classes():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 3000)
+    k = (q.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    found = cal.calibration_over_time(k, q, np.arange(3000), **FEW)
+    assert found.label is None
+    assert found.summary.startswith("Confidences are")
+    one = cal.calibration_over_time(k, q, np.arange(3000), notion=cal.notions.ClassSpecific(2), **FEW)
+    np.testing.assert_allclose(one.gap, (k == 2).mean() - q[:, 2].mean())
+
+
+def test_groups_widen_intervals():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(300), 10)
+    p = np.clip(np.repeat(rng.random(300), 10), 0.05, 0.95)
+    y = np.repeat(rng.random(300) < p[::10], 10).astype(int)
+    plain, grouped = (
+        cal.calibration_over_time(y, p, np.arange(3000), every=1000, groups=g, **FEW) for g in (None, group)
+    )
+    assert np.ptp(grouped.gap_interval) > 2 * np.ptp(plain.gap_interval)
+    assert grouped.change_test.pvalue > plain.change_test.pvalue
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)), min_size=1, max_size=60),
+    st.sampled_from([*CALENDAR, 1, 7, 100]),
+)
+def test_periods_part_rows(times, every):
+    """Each row is in one period, periods are in order, and calendar ones are what datetime says."""
+    found = Periods.of(Times.read(times, len(times)), every, 10)
+    assert set(found.codes) == set(range(len(found.names)))
+    ends = [
+        (min(rows), max(rows))
+        for rows in ([t for t, c in zip(times, found.codes, strict=False) if c == i] for i in set(found.codes))
+    ]
+    assert all(one[1] < two[0] for one, two in itertools.pairwise(ends))
+    keys = {
+        "hour": lambda t: (t.date(), t.hour), "day": dt.datetime.date, "week": lambda t: t.isocalendar()[:2],
+        "month": lambda t: (t.year, t.month), "quarter": lambda t: (t.year, (t.month - 1) // 3),
+        "year": lambda t: t.year,
+    }  # fmt: skip
+    if every in keys:
+        assert len({keys[every](t) for t in times}) == len(found.names)
+        assert all(
+            (keys[every](a) == keys[every](b)) == (i == j)
+            for a, i in zip(times, found.codes, strict=False)
+            for b, j in zip(times, found.codes, strict=False)
+        )
+    else:
+        assert all(size >= every for size in np.bincount(found.codes)) or len(found.names) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-5, 50), min_size=1, max_size=300), st.integers(1, 20))
+def test_blocks_are_in_order_and_keep_times_together(values, most):
+    code, (first, last) = cut(Times(np.array(values), dated=False), most)
+    assert set(code) == set(range(first.size))
+    assert (first[1:] > last[:-1]).all()
+    assert all(first[c] <= v <= last[c] for v, c in zip(values, code, strict=True))
+
+
+Y, P = np.tile([0, 1, 1, 0, 1], 12), np.tile([0.2, 0.7, 0.6, 0.65, 0.3], 12)
+GOOD = [dt.datetime(2026, 1, 1 + i % 28) for i in range(60)]
+HOSTILE = {
+    "missing": ([None, *GOOD[1:]], ValueError, "time must have no missing values; row 0 is None"),
+    "NaT": (np.array(["NaT"] * 60, "M8[D]"), ValueError, "time must have no missing values; row 0 is NaT"),
+    "null": (pl.Series([None, *GOOD[1:]]), ValueError, "time must have no missing values; row 0 is null"),
+    "zones": (
+        [GOOD[0].replace(tzinfo=dt.UTC), *GOOD[1:]], ValueError,
+        "time must be in one time zone; row 0 is in UTC, row 1 in none: convert them first",
+    ),
+    "no date": (["x"] * 60, ValueError, "texts as 2026-05-09; row 0 is 'x'"),
+    "short": (GOOD[1:], ValueError, r"time must have one value per row \(60\); got shape \(59,\)"),
+    "a word": ("day", TypeError, "time must be a column with one time per row; got 'day'"),
+    "none": (None, TypeError, "time must be a column with one time per row; got None"),
+    "mixed": ([1, *GOOD[1:]], TypeError, "time must hold dates, datetimes or numbers"),
+    "bools": ([True] * 60, TypeError, "time must hold dates, datetimes or numbers"),
+    "spans": (np.arange(60).astype("m8[s]"), TypeError, "time must hold dates, datetimes or numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("time", "kind", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_bad_times_are_refused(time, kind, words):
+    with pytest.raises(kind, match=words):
+        cal.calibration_over_time(Y, P, time)
+
+
+@pytest.mark.parametrize(
+    ("every", "time", "kind", "words"),
+    [
+        ("fortnight", GOOD, ValueError, "every must be 'auto', 'hour', 'day'"),
+        (0, GOOD, ValueError, "every must be at least 1 row; got 0"),
+        ("month", range(60), ValueError, "every='month' needs dates, and time holds numbers"),
+    ],
+)
+def test_bad_periods_are_refused(every, time, kind, words):
+    with pytest.raises(kind, match=words):
+        cal.calibration_over_time(Y, P, time, every=every)
+
+
+def test_frames_refuse_what_is_no_time():
+    frame = pd.DataFrame({"y": Y, "p": P, "day": GOOD, "site": "a"})
+    for options, kind, words in (
+        ({"time": "p", "every": "day"}, TypeError, "time must hold dates or datetimes; column 'p' holds Float64"),
+        ({"time": "none", "every": "day"}, ValueError, "time must be a column of the frame; got 'none'"),
+        ({"time": "day"}, ValueError, "every must be one of"),
+        ({"time": "day", "every": "day", "by": "site"}, ValueError, "time cannot be combined with by or groups"),
+    ):
+        with pytest.raises(kind, match=words):
+            cal.from_frame(frame, label="y", prob="p", **options)
+    with pytest.raises(ValueError, match=r"over_time\(\) needs periods: pass time= and every= to from_frame"):
+        cal.from_frame(frame, label="y", prob="p", by="site").over_time()
+
+
+def test_what_cannot_be_tested_is_said():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cal.calibration_over_time(np.zeros(60, int), P, GOOD, labels=[0, 1], **FEW)
+    assert np.isnan(found.change_test.pvalue)
+    assert not found.changes
+    assert "cannot be tested" in found.summary
+    gap = [dt.date(2026, 1, 1)] * 30 + [dt.date(2026, 5, 1)] * 30
+    found = cal.calibration_over_time(Y, P, gap, every="month", **FEW)
+    assert found.warnings == ("3 months have no rows: 2026-02, 2026-03, 2026-04",)
+    one = cal.calibration_over_time(Y, P, np.zeros(60), **FEW)
+    assert len(one.periods) == 1
+    assert np.isnan(one.trend_test.pvalue)
+    json.dumps(one.to_dict(), allow_nan=False)
+
+
+def test_auto_takes_periods_with_enough_rows():
+    y, p, day = stream(20_000)
+    found = cal.calibration_over_time(y, p, day, **FEW)
+    assert found.every == "month" or found.every == "week"
+    counts = [one.n_samples for one in found.periods]
+    assert np.median([np.ptp(one.gap_interval) / 2 for one in found.periods]) < 0.05
+    assert len(counts) <= 60
+    few = cal.calibration_over_time(y[:1000], p[:1000], np.arange(1000), **FEW)
+    assert isinstance(few.every, int)
+
+
+@pytest.mark.slow
+def test_tests_reject_as_often_as_they_say():
+    """Of calibrated and of wrong maps that stay as they are, at most as many samples as 0.05 allows seem to change."""
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.6, 3, 1500)
+        y = rng.random(1500) < p ** (1 if seed % 2 else 1.3)
+        found = cal.calibration_over_time(y, p, np.arange(1500), every=300, **FEW)
+        rejected += min(found.adjusted.values()) <= 0.05
+    assert rejected <= 20  # of 200: 10 expected at most, and three standard errors
