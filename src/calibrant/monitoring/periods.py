@@ -24,7 +24,7 @@ CALENDAR = {
 _MONDAY = 3
 #: Periods that "auto" makes at most, and rows that it wants in each.
 MOST_PERIODS, LEAST_ROWS = 60, 50
-_SECOND, _DAY, _MOST_NAMED = 1_000_000, 86_400_000_000, 10_000
+_SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_000
 Time = int | float | dt.datetime | dt.date
 
 
@@ -223,8 +223,7 @@ class Periods:
 
     @classmethod
     def _by_calendar(cls, times: Times, every: str) -> Periods:
-        at, codes = np.unique(calendar(times.values, every), return_inverse=True)
-        codes = codes.reshape(-1)
+        at, codes = compact(calendar(times.values, every))
         names, absent = _named(at, every)
         starts, ends = (tuple(map(times.shown, some)) for some in _ends(times.values, codes, at.size))
         return cls(codes, every, names, starts, ends, absent)
@@ -265,10 +264,20 @@ def _chosen(times: Times, needed: int) -> str | int:
     n = times.values.size
     if times.dated:
         for every in CALENDAR:
-            counts = np.unique(calendar(times.values, every), return_counts=True)[1]
+            counts = np.bincount(compact(calendar(times.values, every))[1])
             if 2 <= counts.size <= MOST_PERIODS and np.median(counts) >= needed:
                 return every
     return max(needed, -(-n // MOST_PERIODS))
+
+
+def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct whole numbers, sorted, and the place of each among them; without sorting where they are close."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > _CLOSE:
+        found, places = np.unique(numbers, return_inverse=True)
+        return found, places.reshape(-1)
+    seen = np.bincount(numbers - low) > 0
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[numbers - low]
 
 
 def _ends(values: AnyArray, codes: IntArray, size: int) -> tuple[AnyArray, AnyArray]:

@@ -1,0 +1,132 @@
+"""How often `calibration_over_time` sees changes that are none, and whether its intervals contain those that are.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.over_time --store FILE [--repetitions 200] [--write FILE]
+
+Streams of 4,000 rows, cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), of a mix
+that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4). Log-odds of outcomes are
+those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 that is taken back
+(rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead. A sample's seed is its number. The search and
+its interval were chosen on uniform, rare and rising scores with 60 streams each; U-shaped ones and confidences, and the
+step that is taken back, were not looked at before this page was written.
+"""
+
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+import calibrant as cal
+
+from .. import arguments
+from ..store import lines_of
+
+N, STEP, BACK = 4_000, 2_600, 1_400
+FAMILIES = ("uniform", "U-shaped", "rare", "rising mix", "confidences of ten classes")
+SHIFTS = ("none", "constant", "step", "step and back", "slope")
+
+
+def stream(family: str, shift: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outcomes, scores and chances, in order of time."""
+    rng = np.random.default_rng([seed, FAMILIES.index(family), SHIFTS.index(shift)])
+    t = np.arange(N)
+    s = {
+        "uniform": lambda: rng.random(N),
+        "U-shaped": lambda: rng.beta(0.3, 0.3, N),
+        "rare": lambda: rng.beta(0.5, 20, N),
+        "rising mix": lambda: rng.beta(1 + 3 * t / N, 2),
+        "confidences of ten classes": lambda: rng.dirichlet(np.full(10, 0.4), N).max(axis=1),
+    }[family]()
+    s = s.clip(1e-9, 1 - 1e-9)
+    size = -0.8 if family.startswith("conf") else 0.8
+    by = {
+        "none": 0.0,
+        "constant": -0.5,
+        "step": size * (t >= STEP),
+        "step and back": size * ((t >= BACK) & (t < STEP)),
+        "slope": size * t / N,
+    }[shift]
+    chance = expit(logit(s) + by)
+    return (rng.random(N) < chance).astype(int), s, chance
+
+
+def outcome(family: str, shift: str, seed: int) -> list[float]:
+    """Which tests reject at 0.05 after adjustment, changes found and sought, and those within their intervals."""
+    y, s, chance = stream(family, shift, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cal.calibration_over_time(y, s, np.arange(N), every=N // 8, estimator=cal.Binned(5))
+    p = found.adjusted
+    rejected = [float(p[name] <= 0.05) for name in ("change", "trend", "periods")]
+    true = {"step": [STEP], "step and back": [BACK, STEP]}.get(shift, [])
+    within, wide, gaps = 0, [], 0
+    edges = [0, *true, N]
+    for i, at in enumerate(true):
+        near = [one for one in found.changes if one.interval.low <= at <= one.interval.high]
+        within += bool(near)
+        if len(found.changes) == len(true):
+            one = found.changes[i]
+            wide.append((one.interval.high - one.interval.low) / N)
+            rows = slice(at, edges[i + 2])
+            gaps += one.after_interval.low <= float((chance - s)[rows].mean()) <= one.after_interval.high
+    return [*rejected, len(found.changes), within, gaps, float(np.mean(wide)) if wide else float("nan")]
+
+
+def main() -> None:
+    options = arguments.parser(__doc__, repetitions=200, write=True, store=True).parse_args()
+    with lines_of(options.store) as (done, add):
+        known = {(row[0], row[1], row[2]) for row in done}
+        for seed in range(options.repetitions):
+            for family in FAMILIES:
+                for shift in SHIFTS:
+                    if (family, shift, seed) not in known:
+                        done.append([family, shift, seed, *outcome(family, shift, seed)])
+                        add(done[-1])
+    if options.write is not None:
+        write(options.write, done, options.repetitions)
+
+
+def write(path: Path, done: list[Any], repetitions: int) -> None:
+    """The page."""
+    lines = [
+        "# Calibration over time: false alarms, and intervals of changes",
+        "",
+        f"Written by `python -m benchmarks.coverage.over_time --store FILE --repetitions {repetitions} --write FILE`.",
+        "",
+        *(__doc__ or "").split("\n\n")[2].splitlines(),
+        "",
+        "Share of streams, in per cent, in which a test rejects at 0.05 after adjustment for three tests (standard",
+        "errors: at most 3.5), and in which as many changes are found as there are. *Time*: changes that are within an",
+        "interval of a time; *gap*: gaps after a change, of rows after the true time, within the interval, and *width* of",
+        "intervals of times as a share of the stream, both where as many changes were found.",
+        "",
+        "| scores | shift of log-odds | change | trend | periods | any | as many | time | gap | width |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for family in FAMILIES:
+        for shift in SHIFTS:
+            rows = np.array([row[3:] for row in done if row[0] == family and row[1] == shift and row[2] < repetitions])
+            k = {"step": 1, "step and back": 2}.get(shift, 0)
+            right = rows[:, 3] == k
+            numbers = [*rows[:, :3].mean(axis=0), rows[:, :3].max(axis=1).mean(), right.mean()]
+            cells = [f"{100 * v:.1f}" for v in numbers]
+            seen = rows[rows[:, 3] > 0] if k else rows[:0]
+            if len(seen) and right.any():
+                exact = rows[right]
+                time = exact[:, 4].sum() / (k * len(exact))
+                cells += [f"{100 * time:.1f}", f"{100 * exact[:, 5].sum() / (k * len(exact)):.1f}"]
+                cells += [f"{100 * np.nanmedian(exact[:, 6]):.0f} %"]
+            else:
+                cells += ["", "", ""]
+            lines.append(f"| {family} | {shift} | " + " | ".join(cells) + " |")
+    arguments.finish(type("Options", (), {"write": path})(), lines)
+
+
+if __name__ == "__main__":
+    main()
