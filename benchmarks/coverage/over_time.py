@@ -4,10 +4,10 @@
 
 Streams of 4,000 rows, cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), of a mix
 that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4). Log-odds of outcomes are
-those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 that is taken back
-(rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead. A sample's seed is its number. The search and
-its interval were chosen on uniform, rare and rising scores with 60 streams each; U-shaped ones and confidences, and the
-step that is taken back, were not looked at before this page was written.
+those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 that is taken
+back (rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead. A sample's seed is its number. The
+search and its interval were chosen on uniform, rare and rising scores with 60 streams each; U-shaped ones and
+confidences, and the step that is taken back, were not looked at before this page was written.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def write(path: Path, done: list[Any], repetitions: int) -> None:
         *(__doc__ or "").split("\n\n")[2].splitlines(),
         "",
         "Share of streams, in per cent, in which a test rejects at 0.05 after adjustment for three tests (standard",
-        "errors: at most 3.5), and in which as many changes are found as there are. *Time*: changes that are within an",
-        "interval of a time; *gap*: gaps after a change, of rows after the true time, within the interval, and *width* of",
-        "intervals of times as a share of the stream, both where as many changes were found.",
+        "errors: at most 5), and in which as many changes are found as there are. Of these streams, *time*: changes",
+        "that are within an interval of a time; *gap*: gaps of rows after the true time that are within the interval;",
+        "*width*: median of intervals of times as a share of the stream.",
         "",
         "| scores | shift of log-odds | change | trend | periods | any | as many | time | gap | width |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",

@@ -60,6 +60,20 @@ def test_groups_of_an_engine(frame_of, notion):
         same(sums, wanted[value])
 
 
+@pytest.mark.parametrize("every", ["week", "month"])
+def test_periods_of_an_engine(every, frame_of):
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    day = np.datetime64("2026-01-01", "us") + np.arange(600).astype("m8[D]") // 4
+    y = (rng.random(600) < p).astype(int)
+    options = {"label": "y", "prob": "p", "time": "day", "every": every}
+    found = cal.from_frame(frame_of(pl.DataFrame({"y": y, "p": p, "day": day})), **options).over_time()
+    wanted = cal.calibration_over_time(y, p, day, every=every)
+    for name in ("name", "n_samples"):
+        assert [getattr(one, name) for one in found.periods] == [getattr(one, name) for one in wanted.periods]
+    np.testing.assert_allclose([one.error for one in found.periods], [one.error for one in wanted.periods], rtol=1e-6)
+
+
 def test_an_infinite_loss_of_an_engine(frame_of):
     rows = pl.DataFrame({"y": [1, 0, 1], "p": [0.0, 0.5, 1.0]})
     found = cal.from_frame(frame_of(rows), **WHAT)

@@ -1,0 +1,136 @@
+"""Write `docs/over_time.md`, and its picture, from data with dates that NannyML ships.
+
+    python docs/examples/over_time.py [--docs docs]
+
+Needs nannyml (0.13.1; its data files alone are read: `pip install --no-deps nannyml`), matplotlib, pandas and pyarrow.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import pandas as pd
+
+import calibrant as cal
+
+PAGE = """# Over time: is it still calibrated, and since when not?
+
+Written by `python docs/examples/over_time.py` with the data of NannyML {version}.
+
+A model is checked once and used for years. `calibration_over_time` takes the rows and their times, and says in one
+sentence whether calibration changed and when.
+
+```python
+import calibrant as cal
+
+found = cal.calibration_over_time(frame, label="repaid", prob="y_pred_proba", time="timestamp", every="month")
+print(found)
+found.plot()
+```
+
+`time` may hold dates, datetimes (a zone's clock counts), texts in ISO 8601, or numbers, in any order. `every` is a part
+of the calendar, a number of rows, or "auto": the shortest calendar period that has enough rows for gaps to be known
+within ± `tolerance`. Labels, probabilities, weights and groups are those of every other function.
+
+## Loans for cars
+
+100,000 loans over 20 months, with a model's probability that each is repaid (synthetic, by NannyML's authors). In the
+last months applicants changed.
+
+```
+{loans}
+```
+
+![Gap, calibration error and rows by month](images/over_time.png)
+
+Two things are wrong, and gaps alone would not tell the first: the calibration error is {least} to {most} in every month
+before the change, although observed and predicted agree on average. The second began between {low} and
+{high}.
+
+## Employment in Massachusetts, 2015 to 2018
+
+{people:,} people of the American Community Survey, with a model's probability that each is employed. Only the year is
+known, so a change can be placed between years alone.
+
+```
+{people_text}
+```
+
+## What is tested
+
+Residuals about one curve through all rows are looked at in three ways: the largest sum up to any time (*no change*), a
+slope in time (*no trend*), and one level for each period (*no difference*). So a different mix of scores is no change:
+where scores rise and the same score means the same, nothing is reported. p-values are adjusted for there being three
+tests; if the first rejects, a change is looked for before and after the one that was found, too. The interval of a
+time contains all times at which a change would explain the rows almost as well.
+
+How often it sees what is not there, and misses what is:
+[benchmarks/coverage/over_time.md](../benchmarks/coverage/over_time.md).
+
+## Many rows
+
+`from_frame` sums the rows of a frame by period in its own engine, in one pass: Polars, DuckDB, Dask, Spark, pandas,
+Arrow.
+
+```python
+sums = cal.from_frame(frame, label="y", prob="p", time="date", every="month")
+sums.over_time()
+```
+
+Numbers of periods are those of the rows. Changes are then looked for between periods, so that the interval of a time is
+at least two periods long.
+
+## What it does not do
+
+- It looks at rows that are there, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
+- Several classes are judged by confidence, or one at a time (`notion=cal.notions.ClassSpecific(label)`).
+- Periods of one subgroup: pass the rows of that subgroup.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=Path, default=Path("docs"))
+    docs = parser.parse_args().docs
+    spec = find_spec("nannyml")
+    if spec is None or spec.origin is None:
+        raise SystemExit("pip install --no-deps nannyml")
+    data = Path(spec.origin).parent / "datasets" / "data"
+
+    loan = [
+        pd.read_csv(data / f"synthetic_car_loan_{part}.csv") for part in ("reference", "analysis", "analysis_target")
+    ]
+    rows = pd.concat([loan[0], loan[1].merge(loan[2], on="id")])
+    loans = cal.calibration_over_time(rows, label="repaid", prob="y_pred_proba", time="timestamp", every="month")
+    figure = loans.plot().figure_
+    figure.savefig(docs / "images" / "over_time.png", dpi=110)
+
+    work = [pd.read_parquet(data / f"employment_MA_{part}.pq") for part in ("reference", "analysis", "analysis_target")]
+    people = pd.concat([work[0], work[1].merge(work[2], on="id")])
+    people["year"] = pd.to_datetime(people["year"].astype(str))
+    told = {"label": "employed", "prob": "predicted_probability", "time": "year"}
+    years = cal.calibration_over_time(people, **told, every="year")
+
+    low, high = loans.changes[-1].interval
+    before = [period.error for period in loans.periods if period.end <= low]
+    text = PAGE.format(
+        version=version("nannyml"),
+        loans=loans,
+        low=f"{low:%d %B %Y}".lstrip("0"),
+        high=f"{high:%d %B %Y}".lstrip("0"),
+        people=len(people),
+        least=f"{min(before):.3f}",
+        most=f"{max(before):.3f}",
+        people_text=years,
+    )
+    (docs / "over_time.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
