@@ -229,8 +229,8 @@ def test_bad_times_are_refused(time, kind, words):
 @pytest.mark.parametrize(
     ("every", "time", "kind", "words"),
     [
-        ("fortnight", GOOD, ValueError, "every must be 'auto', 'hour', 'day'"),
-        (0, GOOD, ValueError, "every must be at least 1 row; got 0"),
+        ("fortnight", GOOD, ValueError, "every must be a number of rows, or one of 'auto', 'hour', 'day'"),
+        (0, GOOD, ValueError, "every must be the name of a period, or an int >= 1; got 0"),
         ("month", range(60), ValueError, "every='month' needs dates, and time holds numbers"),
     ],
 )
@@ -243,7 +243,7 @@ def test_frames_refuse_what_is_no_time():
     frame = pd.DataFrame({"y": Y, "p": P, "day": GOOD, "site": "a"})
     for options, kind, words in (
         ({"time": "p", "every": "day"}, TypeError, "time must hold dates or datetimes; column 'p' holds Float64"),
-        ({"time": "none", "every": "day"}, ValueError, "time must be a column of the frame; got 'none'"),
+        ({"time": "none", "every": "day"}, ValueError, r"time must be a column of the frame \(.*\); got 'none'"),
         ({"time": "day"}, ValueError, "every must be one of"),
         ({"time": "day", "every": "day", "by": "site"}, ValueError, "time cannot be combined with by or groups"),
     ):

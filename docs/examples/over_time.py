@@ -88,6 +88,7 @@ at least two periods long.
 
 ## What it does not do
 
+- It looks for steps: a slow drift has a small p-value of *no trend*, and is told as one or several steps.
 - It looks at rows that are there, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
 - Several classes are judged by confidence, or one at a time (`notion=cal.notions.ClassSpecific(label)`).
 - Periods of one subgroup: pass the rows of that subgroup.

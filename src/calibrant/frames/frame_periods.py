@@ -7,6 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from ..data.checks import check_choice
+from ..data.columns import check_roles
 from ..monitoring.periods import CALENDAR
 
 _UNITS = {"hour": "1h", "day": "1d", "month": "1mo", "quarter": "1q", "year": "1y"}
@@ -14,13 +15,10 @@ _UNITS = {"hour": "1h", "day": "1d", "month": "1mo", "quarter": "1q", "year": "1
 
 def by_period(frame: Any, time: Any, every: Any) -> Any:
     """The frame with a column of times cut to the beginning of periods, by its own engine."""
-    if not isinstance(time, str):
-        raise TypeError(f"time must be the name of a column; got {time!r}")
     check_choice("every", every, CALENDAR)
     read = nw.from_native(frame)
     schema = read.collect_schema()
-    if time not in schema:
-        raise ValueError(f"time must be a column of the frame; got {time!r}")
+    check_roles({"time": (time,)}, schema)
     kind = schema[time]
     if kind not in (nw.Datetime, nw.Date):
         raise TypeError(f"time must hold dates or datetimes; column {time!r} holds {kind}: convert it first")

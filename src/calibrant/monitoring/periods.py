@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.types import AnyArray, IntArray
 
@@ -209,14 +210,10 @@ class Periods:
         """Cut at calendar boundaries, or after a number of rows; ``needed`` rows are enough where that is "auto"."""
         if isinstance(every, str) and every == "auto":
             every = _chosen(times, needed)
-        if isinstance(every, (int, np.integer)) and not isinstance(every, bool):
-            if every < 1:
-                raise ValueError(f"every must be at least 1 row; got {every}")
-            return cls._by_rows(times, min(int(every), times.values.size))
-        if not isinstance(every, str) or every not in CALENDAR:
-            raise ValueError(
-                f"every must be 'auto', {', '.join(map(repr, CALENDAR))} or a number of rows; got {every!r}"
-            )
+        if not isinstance(every, str):
+            rows = check_int("every", every, 1, instead="the name of a period, or ")
+            return cls._by_rows(times, min(rows, times.values.size))
+        check_choice("every", every, ("auto", *CALENDAR), instead="a number of rows, or ")
         if not times.dated:
             raise ValueError(f"every={every!r} needs dates, and time holds numbers: pass a number of rows")
         return cls._by_calendar(times, every)
