@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import check_bool
+from ..calibrators.saving import from_dict, to_dict
+from ..data.checks import check_bool, check_int, check_level
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.printing import equals
-from ..data.result import Drawn, short
+from ..data.printing import equals, without_middle
+from ..data.result import Drawn, jsonable, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
-from ..notions import Notion
+from ..data.writing import write_json
+from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
+from .periods import Times, time_text
+from .start_mixture import StartMixture
 
 #: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
 _MOST_LOOKS = 511
 
 
-class CalibrationMonitor(Drawn):
-    """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
+#: What a saved state says it is.
+_FORMAT = "calibrant monitor 1"
 
-    Under calibration the probability that the e-value ever reaches 1/α is at most α, no matter when and how often you
-    look: an alarm at :attr:`pvalue` ≤ 0.01 is false for at most one monitor in a hundred over its whole life, not for
-    one look in a hundred. The result does not depend on how rows are divided into batches.
+
+class CalibrationMonitor(Drawn):
+    r"""Sequential test of calibration, on rows as they arrive: it may be looked at after every row.
+
+    Of calibrated rows at most one monitor in twenty ever raises an alarm within its ``horizon``, no matter when and how
+    often you look. Bets on alternatives begin at every row, so that a change is found soon after it comes, however long
+    the rows before were calibrated. The result does not depend on how rows are divided into batches.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged.
+    horizon : int or None, default 100000
+        Rows for which the monitor is to run: bets begin at each of them alike. None: for ever, with bets that begin
+        ever more rarely; a change is then found later.
+    level : float in (0, 1), default 0.95
+        An alarm is raised where the e-value reaches ``1 / (1 - level)``.
     labels : sequence of K labels, optional
         The labels, in the order of the columns of ``y_prob``; by default those of the first batch, for all later ones.
     pos_label : label, optional
@@ -43,31 +62,48 @@ class CalibrationMonitor(Drawn):
         Largest accepted ``|row sum - 1|`` of a 2-D ``y_prob``, in every batch.
     from_logits : bool, default False
         Whether ``y_prob`` contains logits, in every batch.
+    max_open : int, default 100000
+        Predictions whose label is awaited at most (:meth:`expect`); the oldest expire where there are more.
 
     See Also
     --------
-    calibrant.significance.evalue_test : The same test of rows that are all there.
+    calibrant.calibration_over_time : Rows that are all there: when they changed, with an interval.
+    calibrant.significance.evalue_test : Another e-value, of rows that are all there.
     calibrant.Accumulator : The calibration error of rows as they arrive.
     calibrant.plot.MonitorDisplay : Draws the e-value.
 
     Notes
     -----
     The null hypothesis is that, given all earlier rows, each label follows its predicted probability; so a label must
-    not be known when its probability is predicted. Rows of one group (``groups=`` of :meth:`update`) are one bet: all
-    rows of a group must be in one batch. The state (sums in 512 cells a problem) does not grow with the number of rows
-    and can be pickled. To detect a change after a long calibrated period, start a new monitor from time to time: an old
-    one must first regain its losses in that period.
+    not be known when its probability is predicted. Where labels come late, the order in which they are observed counts;
+    the guarantee fails where lateness depends on the label, as of loans that default early.
+
+    Alternatives have log-odds :math:`a + b \operatorname{logit} s`: eight offsets a up to ± 1.2, and six slopes b
+    from 0.5 to 2. Each is bet on from every row on, with a part w of the wealth:
+
+    .. math:: R_\theta \leftarrow (R_\theta + w_n) \frac{q_\theta(y_n)}{p(y_n)}, \qquad
+        e = \operatorname{mean}_\theta R_\theta + 1 - \textstyle\sum w,
+
+    with w = 1/N for a horizon N, else ``1/log(e + n - 1) - 1/log(e + n)``. It is a nonnegative martingale from 1 where
+    labels follow their probabilities, so it ever reaches 1/α with probability α at most (Ville). Rows of one group
+    (``groups=`` of :meth:`update`) are one bet: all rows of a group must be in one batch. The state does not grow with
+    the number of rows, but for the hashes of groups. Cost: 14 likelihood ratios a row. Delays: docs/monitoring.md.
+
+    References
+    ----------
+    Shin, Ramdas & Rinaldo (2024), *E-detectors: a nonparametric framework for sequential change detection*.
 
     Examples
     --------
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> monitor = cal.CalibrationMonitor()
-    >>> for day in range(20):
-    ...     p = rng.random(300)
-    ...     if monitor.update(rng.random(300) < 0.2 + 0.6 * p, p).pvalue <= 0.01:
+    >>> for day in range(100):
+    ...     p = rng.random(100)
+    ...     y = rng.random(100) < (p if day < 60 else 0.7 * p)
+    ...     if monitor.update(y, p, time=np.full(100, day)) and monitor.alarm:
     ...         break
-    >>> day < 10, monitor.e_max > 100
+    >>> day < 66, 55 < monitor.since < 66
     (True, True)
     """
 
@@ -77,32 +113,97 @@ class CalibrationMonitor(Drawn):
         self,
         *,
         notion: str | Notion = "auto",
+        horizon: int | None = 100_000,
+        level: float = 0.95,
         labels: Sequence[Any] | None = None,
         pos_label: Any = None,
         sum_tolerance: float | None = None,
         from_logits: bool = False,
+        max_open: int = 100_000,
     ) -> None:
         self.notion = notion
+        self.horizon = None if horizon is None else check_int("horizon", horizon, 1)
+        self.level = check_level(level)
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
         self.from_logits = check_bool("from_logits", from_logits)
+        self.max_open = check_int("max_open", max_open, 1)
+        #: Monitors that were ended by :meth:`reset`: their rows, whether each raised an alarm, and since when.
+        self.past: list[dict[str, Any]] = []
+        #: Predictions that expired before their label was observed.
+        self.expired = 0
+        self._open: dict[Any, tuple[Any, Any]] = {}
+        self._calibrator: Any = None
         self._columns = False
-        self._bets = SequentialBets(notion)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start with an e-value of 1."""
+        start = partial(StartMixture, self.horizon)
+        self._bets = SequentialBets(self.notion, start, "e-value of bets that begin at every row")
         self._groups: AnyArray | None = None
         self._history: list[tuple[int, float]] = []
+        self._times: list[tuple[int, Any]] = []
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the e-value has ever reached ``1 / (1 - level)``, since the last reset."""
+        return bool(self._bets.log_max >= -np.log1p(-self.level))
+
+    @property
+    def _bettors(self) -> list[StartMixture]:
+        return cast(list[StartMixture], self._bets.bettors)
+
+    @property
+    def since(self) -> Any:
+        """Time of the last row before the change, or without times the number of rows; None without an alarm.
+
+        Of the alternative that fits best since then; of several updates with times, the last one before.
+        """
+        if not self.alarm:
+            return None
+        rows = max(self._bettors, key=lambda one: float(np.max(one.won - one.lowest))).since
+        known = [time for n, time in self._times if n <= rows]
+        return rows if not self._times else known[-1] if known else self._times[0][1]
+
+    @property
+    def status(self) -> str:
+        """Whether there is an alarm, since when, and what that is worth."""
+        n, once = self.n_samples, 1 - self.level
+        if self.alarm:
+            said = (
+                f"Alarm: no longer calibrated, since about {_said(self.since)}. After {n:,} rows the e-value has "
+                f"reached {short(self.e_max)} (p {equals(self.pvalue)} at any time)."
+            )
+        else:
+            said = f"No alarm in {n:,} rows: the e-value is {short(self.e_value)}, and reached {short(self.e_max)}."
+        if self.past:
+            said += (
+                f" This is monitor {len(self.past) + 1:,}: chances of a false alarm add up, to "
+                f"{min(once * (len(self.past) + 1), 1):.2g} at most."
+            )
+        if self.horizon is not None and self._bets.n_bets >= self.horizon:
+            said += (
+                f" The horizon of {self.horizon:,} rows is over: later changes are not looked for; reset() begins anew."
+            )
+        if self._open or self.expired:
+            said += f" {len(self._open):,} labels are awaited, and {self.expired:,} predictions expired without one."
+        return said
 
     @property
     def summary(self) -> str:
-        """Whether there is evidence of miscalibration so far."""
-        found = "evidence" if self.pvalue <= 0.05 else "no evidence"
-        return (
-            f"There is {found} of miscalibration after {self.n_samples:,} rows: the e-value reached "
-            f"{short(self.e_max)} (p {equals(self.pvalue)} at any time)."
-        )
+        """The :attr:`status`."""
+        return self.status
+
+    def report(self) -> dict[str, Any]:
+        """State for JSON: status, alarm, since, rows, e-values, p-value, open predictions and past monitors."""
+        names = ("status", "alarm", "since", "n_samples", "e_value", "e_max", "pvalue", "horizon", "level", "expired")
+        found = {name: jsonable(getattr(self, name)) for name in names}
+        return found | {"open": len(self._open), "past": list(self.past)}
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
+        names = ("n_samples", "alarm", "since", "e_value", "e_max", "pvalue", "notion", "labels")
         return ((name, getattr(self, name)) for name in names)
 
     @property
@@ -130,7 +231,169 @@ class CalibrationMonitor(Drawn):
         """``1 / e_max``: valid at any time."""
         return float(np.exp(-self._bets.log_max))
 
-    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, groups: Any = None) -> TestResult:
+    def reset(self, calibrator: Any = None) -> None:
+        """Begin anew, as after a repair: with an e-value of 1, and the times and open predictions that there are.
+
+        Chances of a false alarm add up over monitors, which :attr:`status` says.
+
+        Parameters
+        ----------
+        calibrator : fitted calibrator, optional
+            Repairs all later probabilities, those of open predictions too, before they are judged.
+        """
+        if calibrator is not None:
+            check_is_fitted(calibrator)
+        self.past.append({"n_samples": self.n_samples, "alarm": self.alarm, "since": jsonable(self.since)})
+        self._calibrator = calibrator
+        last = self._times[-1:]
+        self._begin()
+        self._times = [(0, time) for _, time in last]
+
+    def expect(self, key: Any, y_prob: Any, *, time: Any = None) -> None:
+        """Keep predictions whose labels come later.
+
+        Parameters
+        ----------
+        key : hashable, or sequence of n
+            Name of each prediction; a name that is open already raises ValueError.
+        y_prob : float, or array-like of shape (n,) or (n, K)
+            Predicted probabilities; of one name a number, or a list of K.
+        time : date, datetime or number, optional
+            When they were made.
+        """
+        many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
+        names = list(np.asarray(key).tolist()) if many else [key]
+        scores = np.asarray(y_prob if many else [y_prob], dtype=np.float64)
+        if len(scores) != len(names):
+            raise ValueError(f"y_prob must have one row per key ({len(names)}); got {len(scores)}")
+        if not (np.isfinite(scores).all() and (self.from_logits or ((scores >= 0) & (scores <= 1)).all())):
+            raise ValueError("y_prob must be probabilities in [0, 1]; some are not")
+        if (twice := next((n for n in names if n in self._open), None)) is not None or len(set(names)) < len(names):
+            raise ValueError(f"key {twice if twice is not None else 'given twice'!r} is open already")
+        for name, score in zip(names, scores.tolist(), strict=True):
+            self._open[name] = (score, time)
+        for name in list(self._open)[: max(len(self._open) - self.max_open, 0)]:
+            del self._open[name]
+            self.expired += 1
+
+    def observe(self, key: Any, y_true: Any, *, time: Any = None) -> TestResult:
+        """Judge predictions of :meth:`expect` by their labels, in the order given.
+
+        Parameters
+        ----------
+        key : hashable, or sequence of n
+            Names; one that is not open raises ValueError, and nothing is changed.
+        y_true : label, or array-like of shape (n,)
+            Observed labels.
+        time : date, datetime or number, optional
+            When they were observed.
+        """
+        many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
+        names = list(np.asarray(key).tolist()) if many else [key]
+        labels = list(y_true) if many else [y_true]
+        if len(labels) != len(names) or len(set(names)) < len(names):
+            raise ValueError(
+                f"y_true must have one label for each of {len(names)} keys, which differ; got {len(labels)}"
+            )
+        if (unknown := next((n for n in names if n not in self._open), None)) is not None:
+            raise ValueError(f"key {unknown!r} is not open: it was never expected, is judged already, or expired")
+        found = self.update(labels, [self._open[name][0] for name in names], time=time)
+        for name in names:
+            del self._open[name]
+        return found
+
+    def save(self, path: str | PathLike[str], *, force: bool = True) -> None:
+        """Write the state to a file of JSON, whose size does not grow with the number of rows.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is replaced at once or not at all.
+        force : bool, default True
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        ValueError
+            For a monitor of groups, of a notion that is no name, or whose keys are neither texts nor numbers.
+        """
+        if self._groups is not None and self._groups.size:
+            raise ValueError(
+                "a monitor that has seen groups cannot be saved as JSON, as it must know all of them: pickle it"
+            )
+        notion = self.notion
+        if not isinstance(notion, str) and not isinstance(notion, ClassSpecific):
+            raise ValueError(
+                f"a monitor of notion {notion!r} cannot be saved as JSON: name the notion by a text, or pickle it"
+            )
+        if any(not isinstance(name, (str, int)) for name in self._open):
+            raise ValueError("a monitor is saved as JSON where keys are texts or whole numbers: pickle it")
+        state = {
+            "format": _FORMAT,
+            "notion": notion if isinstance(notion, str) else {"class-specific": jsonable(notion.label)},
+            **{name: getattr(self, name) for name in _SETTINGS},
+            "labels": None if self.labels is None else [jsonable(v) for v in self.labels],
+            "pos_label": jsonable(self.pos_label),
+            "columns": self._columns,
+            "n_samples": self.n_samples,
+            "n_bets": self._bets.n_bets,
+            "log_e": _written(self._bets.log_e),
+            "log_max": _written(self._bets.log_max),
+            "bettors": [one.to_dict() for one in self._bettors],
+            "history": [[n, _written(value)] for n, value in self._history],
+            "times": [[n, *_time_text(time)] for n, time in self._times],
+            "open": [[name, score, *_time_text(time)] for name, (score, time) in self._open.items()],
+            "expired": self.expired,
+            "past": self.past,
+            "calibrator": None if self._calibrator is None else to_dict(self._calibrator),
+        }
+        write_json(Path(path), state, force=force)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> CalibrationMonitor:
+        """Read a state that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            For a file that is none, or of another version.
+        """
+        try:
+            state = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(state, dict) or state.get("format") != _FORMAT:
+                raise ValueError(f"its format is not {_FORMAT!r}")
+            notion = state["notion"]
+            found = cls(
+                notion=notion if isinstance(notion, str) else ClassSpecific(notion["class-specific"]),
+                labels=state["labels"],
+                pos_label=state["pos_label"],
+                **{name: state[name] for name in _SETTINGS},
+            )
+            found._columns = bool(state["columns"])
+            bets = found._bets
+            bets.n_samples, bets.n_bets = int(state["n_samples"]), int(state["n_bets"])
+            bets.log_e, bets.log_max = float(state["log_e"]), float(state["log_max"])
+            bets.bettors = list(map(StartMixture.from_dict, state["bettors"]))
+            found._history = [(int(n), float(value)) for n, value in state["history"]]
+            found._times = [(int(n), _time_of(*kind)) for n, *kind in state["times"]]
+            found._open = {name: (score, _time_of(*kind)) for name, score, *kind in state["open"]}
+            found.expired, found.past = int(state["expired"]), list(state["past"])
+            found._calibrator = None if state["calibrator"] is None else from_dict(state["calibrator"])
+            if not (bets.log_max >= 0 and bets.log_e <= bets.log_max and len(found._open) <= found.max_open):
+                raise ValueError("its numbers contradict each other")
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            what = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"{path} is not a saved monitor: {without_middle(str(what), 150)}") from error
+        return found
+
+    def update(
+        self, y_true: Any, y_prob: Any = None, *, time: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> TestResult:
         """Bet on further rows, in the order given, and return the result so far.
 
         ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on at its first
@@ -141,13 +404,90 @@ class CalibrationMonitor(Drawn):
         y_true : array-like of shape (n,), or Predictions
             Observed labels of the batch; :class:`calibrant.Predictions` replace all arguments.
         y_prob : array-like of shape (n,) or (n, K)
-            Their probabilities, predicted before the labels were known.
+            Their probabilities, predicted before the labels were known. One row may be a label and a number.
+        time : array-like of shape (n,), or one time, optional
+            When labels were observed: dates, datetimes or numbers that do not decrease, within a batch nor between.
         sample_weight : array-like of shape (n,), optional
             Weights, which are exponents of the bets; see :func:`calibrant.significance.evalue_test`.
         groups : array-like of shape (n,), optional
             The group of each row (see :func:`calibrant.as_predictions`): each group is bet on at its first row, and one
             that was seen in an earlier batch raises ValueError.
         """
+        if sample_weight is None and groups is None and isinstance(y_prob, float) and isinstance(y_true, int):
+            found = self._one(y_true, y_prob, time)
+            if found is not None:
+                return found
+        if np.ndim(y_prob) == 0 and y_prob is not None and not isinstance(y_true, Predictions):
+            y_true, y_prob = [y_true], [y_prob]
+        if self._calibrator is not None and not isinstance(y_true, Predictions):
+            y_prob = self._repaired(y_prob)
+        found_times = self._read_times(time, y_true)
+        result = self._update(y_true, y_prob, sample_weight, groups)
+        if found_times is not None:
+            self._times.append((self._bets.n_bets, found_times))
+            self._times = self._times if len(self._times) <= _MOST_LOOKS else self._times[1::2]
+        return result
+
+    def _repaired(self, y_prob: Any) -> Any:
+        """Probabilities after the calibrator."""
+        scores = np.asarray(y_prob, dtype=np.float64)
+        after = np.asarray(self._calibrator.predict_proba(scores))
+        return after[:, 1] if scores.ndim == 1 and after.ndim == 2 else after
+
+    def _read_times(self, time: Any, y_true: Any) -> Any:
+        """The last time of a batch; ValueError where times decrease."""
+        if time is None:
+            return None
+        n = y_true.n_given if isinstance(y_true, Predictions) else len(y_true)
+        single = isinstance(time, (str, int, float, dt.date, np.generic))
+        times = Times.read([time] * n if single else time, n)
+        if not n:
+            return None
+        if (np.diff(times.values) < 0).any():
+            row = int(np.argmax(np.diff(times.values) < 0)) + 1
+            raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
+        before, first = (self._times[-1][1] if self._times else None), times.shown(times.values[0])
+        if before is not None:
+            last = Times.read([before], 1)
+            if last.dated != times.dated or times.values[0] < last.values[0]:
+                raise ValueError(f"time must not decrease; got {_said(first)} after {_said(before)}")
+        return times.shown(times.values[-1])
+
+    def _one(self, label: int, score: float, time: Any) -> TestResult | None:
+        """One row of a single column of probabilities, after the first batch; None where it must be read as others."""
+        bets = self._bets
+        plain = (
+            len(bets.bettors) == 1
+            and not self._columns
+            and tuple(self.labels or ()) == (0, 1)
+            and self.pos_label == 1
+            and self._groups is None
+            and self._calibrator is None
+            and not self.from_logits
+            and 0.0 <= score <= 1.0
+            and label in (0, 1)
+            and isinstance(self.notion, str)
+            and self.notion in ("auto", "class-specific")
+        )
+        if not plain:
+            return None
+        ended = None if time is None else self._read_times(time, [0])
+        bets.log_e = self._bettors[0].one(score, happened=bool(label))
+        bets.log_max = max(bets.log_max, bets.log_e)
+        bets.n_samples, bets.n_bets = bets.n_samples + 1, bets.n_bets + 1
+        self._look()
+        if ended is not None:
+            self._times.append((bets.n_bets, ended))
+            self._times = self._times if len(self._times) <= _MOST_LOOKS else self._times[1::2]
+        return bets.result(_POSITIVE)
+
+    def _look(self) -> None:
+        """Keep the e-value to be drawn."""
+        self._history.append((self.n_samples, float(self._bets.log_e)))
+        if len(self._history) > _MOST_LOOKS:  # every other one, and the last
+            self._history = self._history[1::2]
+
+    def _update(self, y_true: Any, y_prob: Any, sample_weight: Any, groups: Any) -> TestResult:
         if isinstance(y_true, Predictions):
             p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
             before = (None if self.labels is None else tuple(self.labels), self.pos_label)
@@ -182,7 +522,32 @@ class CalibrationMonitor(Drawn):
         self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._groups = seen
-        self._history.append((self.n_samples, float(self._bets.log_e)))
-        if len(self._history) > _MOST_LOOKS:  # every other one, and the last
-            self._history = self._history[1::2]
+        self._look()
         return found
+
+
+_SETTINGS = ("horizon", "level", "sum_tolerance", "from_logits", "max_open")
+_POSITIVE = ClassSpecific()
+
+
+def _said(time: Any) -> str:
+    """A time or a number of rows in words."""
+    return f"row {time:,}" if isinstance(time, int) else time_text(time)
+
+
+def _written(value: float) -> float | str:
+    """A number as JSON can hold it."""
+    return value if np.isfinite(value) else str(value)
+
+
+def _time_text(time: Any) -> tuple[str, Any]:
+    """A time for JSON, with its kind."""
+    return ("date", time.isoformat()) if isinstance(time, dt.date) else ("number", time)
+
+
+def _time_of(kind: str, text: Any) -> Any:
+    """A time from JSON."""
+    if kind != "date" or text is None:
+        return text
+    found = dt.datetime.fromisoformat(text)
+    return found if "T" in text else found.date()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 
@@ -159,6 +160,16 @@ def whole_outcomes(p: Predictions, title: str) -> Predictions:
     return p
 
 
+class Bettor(Protocol):
+    """Takes rows one after the other; its log wealth, of each of E alternatives, after each bet."""
+
+    def path(
+        self, scores: FloatArray, happened: AnyArray, weights: FloatArray | None, group_starts: IntArray | None, /
+    ) -> FloatArray:
+        """Log wealth after each bet, (E, n)."""
+        ...
+
+
 class SequentialBets:
     """Bets on rows as they arrive, by alternatives that earlier rows suggest; the wealth from an initial 1.
 
@@ -171,11 +182,16 @@ class SequentialBets:
         Logarithm of the wealth, and of the most that it ever was.
     """
 
-    def __init__(self, notion: str | Notion) -> None:
-        self.notion = notion
+    def __init__(
+        self,
+        notion: str | Notion,
+        start: Callable[[], Bettor] | None = None,
+        name: str = "sequential e-value of logistic maps",
+    ) -> None:
+        self.notion, self._start, self._name = notion, start or Wealth, name
         self.n_samples = self.n_bets = 0
         self.log_e = self.log_max = 0.0
-        self._bettors: list[Wealth] = []
+        self.bettors: list[Bettor] = []
 
     def bet(self, p: Predictions) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
@@ -186,17 +202,19 @@ class SequentialBets:
             order = np.argsort(codes, kind="stable")
             p, starts = p.subset(order), run_starts(codes[order])
         problems = _problems(chosen, p)
-        self._bettors = self._bettors or [Wealth() for _ in problems]
+        self.bettors = self.bettors or [self._start() for _ in problems]
         paths = [
             one.path(problem.scores, problem.outcomes != 0, problem.weights, starts)
-            for one, problem in zip(self._bettors, problems, strict=True)
+            for one, problem in zip(self.bettors, problems, strict=True)
         ]
         mean = log_mean_exp(np.concatenate(paths))
         self.log_e, self.log_max = float(mean[-1]), max(self.log_max, float(mean.max()))
         self.n_samples, self.n_bets = self.n_samples + p.n_samples, self.n_bets + mean.size
-        return _result(
-            self.log_e, self.log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self.n_bets
-        )
+        return self.result(chosen)
+
+    def result(self, chosen: Notion) -> TestResult:
+        """The result so far."""
+        return _result(self.log_e, self.log_max, chosen, self._name, self.n_samples, self.n_bets)
 
 
 def log_mean_exp(values: FloatArray) -> FloatArray:
