@@ -438,6 +438,11 @@ class CalibrationMonitor(Drawn):
         """The last time of a batch; ValueError where times decrease."""
         if time is None:
             return None
+        before = self._times[-1][1] if self._times else None
+        if type(time) in (int, float, dt.date) and type(time) is type(before):
+            later: Any = time
+            if later >= before:  # what is said below, in less time
+                return time
         n = y_true.n_given if isinstance(y_true, Predictions) else len(y_true)
         single = isinstance(time, (str, int, float, dt.date, np.generic))
         times = Times.read([time] * n if single else time, n)
@@ -446,7 +451,7 @@ class CalibrationMonitor(Drawn):
         if (np.diff(times.values) < 0).any():
             row = int(np.argmax(np.diff(times.values) < 0)) + 1
             raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
-        before, first = (self._times[-1][1] if self._times else None), times.shown(times.values[0])
+        first = times.shown(times.values[0])
         if before is not None:
             last = Times.read([before], 1)
             if last.dated != times.dated or times.values[0] < last.values[0]:
