@@ -150,6 +150,8 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "time": ([1, 2, 3, 4, 5], np.arange(5.0), np.arange(5, dtype=np.float32), [0, 1, 1, 1, 2], [3, 3, 3, 3, 3],
         [1e-300, 1, 2, 1e300, 1e308], pd.Series([1, 2, 3, 4, 5]), [1, 2, float("nan"), 4, 5], [2, 1]),
     "event": ([1, 0, 1, 0, 1], [True] * 5, [False] * 5, np.array([1, 0, 0, 0, 1.0]), [0, 1, 2, 0, 1]),
+    "CalibrationMonitor.horizon": (None, 1, 50, 10**6),
+    "max_open": (1, 10),
     "horizon": (1, 2.5, 3, 0, 1e-300, 1e300, -1, np.float32(1.5)),
     "left_limit": (False, True),
     "censoring_weights.reference": (None, ([1, 2, 3, 9], [0, 1, 0, 1]), ([1, 2], [1, 0]), [[5, 6], [0, 0]]),

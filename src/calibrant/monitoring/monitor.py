@@ -33,7 +33,7 @@ from .start_mixture import StartMixture
 _MOST_LOOKS = 511
 
 
-#: What a saved state says it is.
+#: Format that a saved state names.
 _FORMAT = "calibrant monitor 1"
 
 
@@ -168,12 +168,17 @@ class CalibrationMonitor(Drawn):
         return rows if not self._times else known[-1] if known else self._times[0][1]
 
     @property
+    def since_text(self) -> str:
+        """:attr:`since` in words."""
+        return "" if self.since is None else _said(self.since)
+
+    @property
     def status(self) -> str:
         """Whether there is an alarm, since when, and what that is worth."""
         n, once = self.n_samples, 1 - self.level
         if self.alarm:
             said = (
-                f"Alarm: no longer calibrated, since about {_said(self.since)}. After {n:,} rows the e-value has "
+                f"Alarm: no longer calibrated, since about {self.since_text}. After {n:,} rows the e-value has "
                 f"reached {short(self.e_max)} (p {equals(self.pvalue)} at any time)."
             )
         else:
@@ -232,7 +237,7 @@ class CalibrationMonitor(Drawn):
         return float(np.exp(-self._bets.log_max))
 
     def reset(self, calibrator: Any = None) -> None:
-        """Begin anew, as after a repair: with an e-value of 1, and the times and open predictions that there are.
+        """Start again, as after a repair: with an e-value of 1, and the times and open predictions that there are.
 
         Chances of a false alarm add up over monitors, which :attr:`status` says.
 

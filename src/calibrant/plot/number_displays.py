@@ -113,6 +113,9 @@ class MonitorDisplay(Display):
             at = -float(np.log10(p))
             ax.axhline(at, color=IDENTITY_COLOR, linestyle=(0, (5, 4)), linewidth=1.0, zorder=1)
             ax.annotate(f"p = {p:g}", (0.01, at), xycoords=ax.get_yaxis_transform(), va="bottom", fontsize=8)
+        if self.monitor.alarm:
+            said = f"Alarm: since about {self.monitor.since_text}"
+            ax.set_title(said, fontsize=10, loc="left", color="#b2182b")
         low, high = float(min(powers.min(), -0.5)), float(max(powers.max(), 2.2))
         ax.set(xlabel="Rows seen", ylabel="e-value, power of 10", ylim=(low - 0.05 * (high - low), high * 1.08))
         draw_grid(ax)
