@@ -189,9 +189,7 @@ class CalibrationMonitor(Drawn):
                 f"{min(once * (len(self.past) + 1), 1):.2g} at most."
             )
         if self.horizon is not None and self._bets.n_bets >= self.horizon:
-            said += (
-                f" The horizon of {self.horizon:,} rows is over: later changes are not looked for; reset() begins anew."
-            )
+            said += f" The horizon of {self.horizon:,} rows is over: after reset() later changes are looked for."
         if self._open or self.expired:
             said += f" {len(self._open):,} labels are awaited, and {self.expired:,} predictions expired without one."
         return said
