@@ -36,7 +36,7 @@ Kind = Callable[[Draw], Case]
 LONGEST_LINE, IN_A_PROCESS = 300, 1 / 80
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 #: Options that make exit code 1 possible.
-GATES = ("--fail-above", "--fail")
+GATES = ("--fail-above", "--fail", "--fail-on-alarm")
 #: What any option may be given.
 ANYTHING = (
     *(
@@ -73,6 +73,9 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "--weight": ("w", "w", "g", "part", "none such"),
     "--groups": ("g", "part", "w", "none such"),
     "--by": ("part", "g", "p*", "none such", "y_true"),
+    "--time": ("g", "part", "w", "y_prob", "none such"),
+    "--every": ("auto", "month", "20", "day", "0"),
+    "--horizon": ("100", "1", "0"),
     "--labels": ("0,1", "a,b", "a,b,c", "b,a", "a,b,c,d", "1,0"),
     "--pos-label": ("1", "0", "a", "b", "c"),
     "--format": ("csv", "parquet", "ndjson", "arrow", "json"),
@@ -132,7 +135,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "--sets": ("1",),
 }
 #: Options that name a file or a folder to write.
-WRITES = ("--html", "--sums", "--save", "--plot", "--out")
+WRITES = ("--html", "--sums", "--save", "--plot", "--out", "--state")
 #: Options given to make a case quick, where the command has them.
 QUICK = {"--resamples": "20", "--calibrators": "identity,platt", "--calibrator": "platt", "--cv": "2"}
 

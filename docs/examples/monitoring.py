@@ -21,8 +21,8 @@ PAGE = """# A monitor that may be looked at every day
 
 Written by `python docs/examples/monitoring.py`.
 
-`calibration_over_time` judges rows that are there, once: run every day, it would see a change sooner or later where none
-is. `CalibrationMonitor` may be looked at after every row: of calibrated rows, at most one monitor in twenty ever
+`calibration_over_time` judges rows that are there, once: run every day, it would see a change sooner or later where
+none is. `CalibrationMonitor` may be looked at after every row: of calibrated rows, at most one monitor in twenty ever
 raises an alarm within its `horizon` (100,000 rows), however often you look.
 
 ## Every day
@@ -46,6 +46,46 @@ A stream of {each} rows a day, whose outcomes become a fifth less frequent than 
 ![The e-value against the rows seen](images/monitor.png)
 
 The file holds the state of {bets} bets, not the rows: {size:,} bytes after {rows:,} rows.
+
+## From the command line
+
+```bash
+calibrant monitor scored.parquet --time day --every month --state monitor.json --html monitor.html --force
+```
+
+prints the table of `calibration_over_time` and the monitor's status. With `--state` the monitor goes on from the last
+call, with the rows whose time is later; the file may hold all rows or the new ones. The exit code is 1 only with
+`--fail-on-alarm`, and only for an alarm.
+
+cron, every morning at six:
+
+```
+0 6 * * *  calibrant monitor /data/scored.parquet --time day --state /data/monitor.json --fail-on-alarm || mail -s "calibration" me
+```
+
+Airflow:
+
+```python
+BashOperator(
+    task_id="calibration",
+    bash_command="calibrant monitor /data/scored.parquet --time day --state /data/monitor.json --fail-on-alarm",
+)
+```
+
+GitHub Actions, the state kept between runs:
+
+```yaml
+on:
+  schedule: [{{cron: "0 6 * * *"}}]
+jobs:
+  calibration:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/cache@v4
+        with: {{path: monitor.json, key: "monitor-${{{{ github.run_id }}}}", restore-keys: monitor-}}
+      - run: pip install "calibrant[cli]" && calibrant monitor scored.csv --time day --state monitor.json --fail-on-alarm
+```
 
 ## After a repair
 

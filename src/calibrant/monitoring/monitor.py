@@ -168,6 +168,11 @@ class CalibrationMonitor(Drawn):
         return rows if not self._times else known[-1] if known else self._times[0][1]
 
     @property
+    def last_time(self) -> Any:
+        """Time of the last row that had one."""
+        return self._times[-1][1] if self._times else None
+
+    @property
     def since_text(self) -> str:
         """:attr:`since` in words."""
         return "" if self.since is None else _said(self.since)
@@ -424,11 +429,12 @@ class CalibrationMonitor(Drawn):
             y_true, y_prob = [y_true], [y_prob]
         if self._calibrator is not None and not isinstance(y_true, Predictions):
             y_prob = self._repaired(y_prob)
-        found_times = self._read_times(time, y_true)
+        times, before = self._read_times(time, y_true), self._bets.n_bets
         result = self._update(y_true, y_prob, sample_weight, groups)
-        if found_times is not None:
-            self._times.append((self._bets.n_bets, found_times))
-            self._times = self._times if len(self._times) <= _MOST_LOOKS else self._times[1::2]
+        if times:
+            # Rows in groups, and those of weight 0, are no bets of their own: of their times the last one is known.
+            alone = self._bets.n_bets - before == times[-1][0]
+            self._keep_times([(before + n, t) for n, t in times] if alone else [(self._bets.n_bets, times[-1][1])])
         return result
 
     def _repaired(self, y_prob: Any) -> Any:
@@ -437,20 +443,26 @@ class CalibrationMonitor(Drawn):
         after = np.asarray(self._calibrator.predict_proba(scores))
         return after[:, 1] if scores.ndim == 1 and after.ndim == 2 else after
 
-    def _read_times(self, time: Any, y_true: Any) -> Any:
-        """The last time of a batch; ValueError where times decrease."""
+    def _keep_times(self, times: list[tuple[int, Any]]) -> None:
+        """Keep some of the times, the last one among them."""
+        self._times += times
+        while len(self._times) > _MOST_LOOKS:
+            self._times = self._times[(len(self._times) - 1) % 2 :: 2]
+
+    def _read_times(self, time: Any, y_true: Any) -> list[tuple[int, Any]]:
+        """Rows of a batch, counted from 1, and their times; of many rows some. ValueError where times decrease."""
         if time is None:
-            return None
+            return []
         before = self._times[-1][1] if self._times else None
         if type(time) in (int, float, dt.date) and type(time) is type(before):
             later: Any = time
             if later >= before:  # what is said below, in less time
-                return time
+                return [(y_true.n_given if isinstance(y_true, Predictions) else len(y_true), time)]
         n = y_true.n_given if isinstance(y_true, Predictions) else len(y_true)
         single = isinstance(time, (str, int, float, dt.date, np.generic))
         times = Times.read([time] * n if single else time, n)
         if not n:
-            return None
+            return []
         if (np.diff(times.values) < 0).any():
             row = int(np.argmax(np.diff(times.values) < 0)) + 1
             raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
@@ -459,7 +471,8 @@ class CalibrationMonitor(Drawn):
             last = Times.read([before], 1)
             if last.dated != times.dated or times.values[0] < last.values[0]:
                 raise ValueError(f"time must not decrease; got {_said(first)} after {_said(before)}")
-        return times.shown(times.values[-1])
+        some = np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS // 2)).astype(np.intp)).tolist()
+        return [(row + 1, times.shown(times.values[row])) for row in some]
 
     def _one(self, label: int, score: float, time: Any) -> TestResult | None:
         """One row of a single column of probabilities, after the first batch; None where it must be read as others."""
@@ -479,14 +492,13 @@ class CalibrationMonitor(Drawn):
         )
         if not plain:
             return None
-        ended = None if time is None else self._read_times(time, [0])
+        times = self._read_times(time, [0]) if time is not None else []
         bets.log_e = self._bettors[0].one(score, happened=bool(label))
         bets.log_max = max(bets.log_max, bets.log_e)
         bets.n_samples, bets.n_bets = bets.n_samples + 1, bets.n_bets + 1
         self._look()
-        if ended is not None:
-            self._times.append((bets.n_bets, ended))
-            self._times = self._times if len(self._times) <= _MOST_LOOKS else self._times[1::2]
+        if times:
+            self._keep_times([(bets.n_bets, times[-1][1])])
         return bets.result(_POSITIVE)
 
     def _look(self) -> None:

@@ -1,0 +1,96 @@
+"""The command that looks at rows over time: `calibrant monitor FILE --time COLUMN`."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from ..data.printing import printable_lines
+from .output import Outputs, PrintOptions
+from .source import Source
+
+if TYPE_CHECKING:
+    from ..data.predictions import Predictions
+    from ..monitoring.monitor import CalibrationMonitor
+
+
+def monitor_command(
+    source: Source,
+    options: PrintOptions,
+    time: Annotated[str, typer.Option(help="Column of dates, datetimes or numbers.", show_default=False)],
+    every: Annotated[
+        str, typer.Option(help="auto, hour, day, week, month, quarter, year, or a number of rows.")
+    ] = "auto",
+    notion: Annotated[str, typer.Option(help="auto, class-specific:LABEL or confidence.")] = "auto",
+    level: Annotated[float, typer.Option(help="Level of intervals, and of the monitor.")] = 0.95,
+    horizon: Annotated[int, typer.Option(help="Rows for which the monitor is to run.")] = 100_000,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="File with the monitor's state: it goes on from there, with rows that are later."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw gap, error and rows over time to this file.")] = None,
+    fail_on_alarm: Annotated[
+        bool, typer.Option("--fail-on-alarm", help="Exit with code 1 if the monitor raises an alarm.")
+    ] = False,
+) -> None:
+    """Say whether calibration changed over time, period by period, and look at rows one after the other."""
+    from ..monitoring.monitor import CalibrationMonitor
+    from ..monitoring.over_time import calibration_over_time
+    from ..monitoring.periods import Times
+
+    if state is not None and source.groups is not None:
+        raise ValueError("--state does not know which groups earlier files had: leave out --groups, or --state")
+    read: dict[str, Any] = {"the file that is read": None if source.file == "-" else source.file}
+    outputs = Outputs(read | {"the file of --state": state}, force=options.force, html=options.html, plot=plot)
+    if state is not None and source.file != "-" and state.exists() and state.samefile(source.file):
+        raise ValueError(f"--state {state} is the file that is read")
+    with source.table() as table:
+        at = table.find_one(time, "--time")
+        columns = source.columns(table, aside=[at])
+        if at in columns.names:
+            raise ValueError(f"--time {at}: this column is already used for labels, weights or --groups")
+        table.read_as(labels=[at])
+        p = columns.predictions()
+        when = next(table.batches([at]))[at]
+        chosen = columns.notion(notion)
+    begins = CalibrationMonitor(
+        notion=notion if notion in ("auto", "confidence") else chosen, horizon=horizon, level=level
+    )
+    monitor = CalibrationMonitor.load(state) if state is not None and state.exists() else begins
+    found = calibration_over_time(
+        p, None, when, every=int(every) if every.isdecimal() else every, notion=chosen, level=level
+    )
+    old = _go_on(monitor, p, Times.read(when, p.n_given))
+    if state is not None:
+        monitor.save(state)
+    outputs["html"].write(partial(found.to_html, name=source.name))
+    outputs["plot"].draw(found)
+    more = f"\n{old:,} rows are not later than those that the monitor has seen, and were left out." if old else ""
+    if options.as_json:
+        text = json.dumps({"over_time": found.to_dict(), "monitor": monitor.report(), "left_out": old}, allow_nan=False)
+    else:
+        text = printable_lines(f"{found}\n\n{monitor.status}{more}")
+    outputs.show(text)
+    if fail_on_alarm and monitor.alarm:
+        raise typer.Exit(1)
+
+
+def _go_on(monitor: CalibrationMonitor, p: Predictions, times: Any) -> int:
+    """Show a monitor the rows that are later than those it has seen, in order; the number of the others."""
+    last = monitor.last_time
+    later = np.ones(times.values.size, dtype=bool)
+    if last is not None:
+        known = type(times).read([last], 1)
+        if known.dated != times.dated:
+            raise ValueError("--state and FILE must have times of one kind: dates, or numbers")
+        later = times.values > known.values[0]
+    order = np.flatnonzero(later)[np.argsort(times.values[later], kind="stable")]
+    if order.size:
+        shown = times.where(order)
+        monitor.update(p.subset(order), time=[shown.shown(value) for value in shown.values.tolist()])
+    return int((~later).sum())
