@@ -125,8 +125,8 @@ def write(options: Any, done: list[Any]) -> None:
     lines = [
         "# The monitor: false alarms and delays",
         "",
-        f"Written by `python -m benchmarks.coverage.monitor --store FILE --repetitions {options.repetitions} --write FILE`",
-        "with river 0.26.1 and probcal.",
+        f"Written by `python -m benchmarks.coverage.monitor --store FILE --repetitions {options.repetitions}",
+        "--write FILE` with river 0.26.1 and probcal.",
         "",
         *(__doc__ or "").split("\n\n")[2].strip().splitlines(),
         "",
@@ -135,6 +135,7 @@ def write(options: Any, done: list[Any]) -> None:
         "| scores | horizon 100,000 | no horizon | ADWIN | probcal |",
         "|---|---:|---:|---:|---:|",
     ]
+    kept = [row for row in done if row[2] < options.repetitions]
     kept = [row for row in done if row[2] < options.repetitions]
     every = {f: {d: [row[3] for row in kept if row[0] == f and row[1] == d] for d in SHIFTS} for f in FAMILIES}
     for family in FAMILIES:

@@ -60,7 +60,7 @@ call, with the rows whose time is later; the file may hold all rows or the new o
 cron, every morning at six:
 
 ```
-0 6 * * *  calibrant monitor /data/scored.parquet --time day --state /data/monitor.json --fail-on-alarm || mail -s "calibration" me
+0 6 * * *  cd /data && calibrant monitor new.parquet --time day --state monitor.json --fail-on-alarm || mail -s alarm me
 ```
 
 Airflow:
@@ -84,7 +84,8 @@ jobs:
       - uses: actions/checkout@v4
       - uses: actions/cache@v4
         with: {{path: monitor.json, key: "monitor-${{{{ github.run_id }}}}", restore-keys: monitor-}}
-      - run: pip install "calibrant[cli]" && calibrant monitor scored.csv --time day --state monitor.json --fail-on-alarm
+      - run: pip install "calibrant[cli]"
+      - run: calibrant monitor scored.csv --time day --state monitor.json --fail-on-alarm
 ```
 
 ## After a repair

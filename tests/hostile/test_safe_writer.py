@@ -224,6 +224,7 @@ MAY = {
     "src/calibrant/cli/output.py": "a file in a folder of its own, for standard output",
     "src/calibrant/data/tables.py": "a file in a folder of its own, of standard input",
     "src/calibrant/cli/log_table.py": "a scratch file, which is read back",
+    "src/calibrant/cli/monitoring.py": "save() of a monitor, which is by the writer",
     "src/calibrant/cli/__init__.py": "standard output where it is closed",
     "benchmarks/store.py": "lines that are added",
     "benchmarks/arena/build.py": "lines that are added, for who watches",

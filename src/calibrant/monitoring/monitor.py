@@ -182,10 +182,8 @@ class CalibrationMonitor(Drawn):
         """Whether there is an alarm, since when, and what that is worth."""
         n, once = self.n_samples, 1 - self.level
         if self.alarm:
-            said = (
-                f"Alarm: no longer calibrated, since about {self.since_text}. After {n:,} rows the e-value has "
-                f"reached {short(self.e_max)} (p {equals(self.pvalue)} at any time)."
-            )
+            said = f"Alarm: no longer calibrated, since about {self.since_text}. After {n:,} rows the e-value has "
+            said += f"reached {short(self.e_max)} (p {equals(self.pvalue)} at any time)."
         else:
             said = f"No alarm in {n:,} rows: the e-value is {short(self.e_value)}, and reached {short(self.e_max)}."
         if self.past:
