@@ -58,6 +58,7 @@ def names() -> dict:
     y_tags = rng.random((2_000, 4)) < p_tags**1.5
     died_at, left_at = -5 * rng.exponential(size=5_000) / np.log1p(-p), rng.exponential(10, 5_000)
     time, died, p_died = np.minimum(died_at, left_at), died_at <= left_at, p
+    when = np.datetime64("2026-01-01") + np.arange(len(y_test))
     n = rng.integers(1, 30, 400)
     days = pd.DataFrame({"days": n, "rain": rng.binomial(n, p[:400]), "forecast": p[:400]})
     parts = ((rng.random(100_000) < s, s) for s in (rng.random(100_000) for _ in range(50)))

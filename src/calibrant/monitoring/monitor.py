@@ -423,7 +423,7 @@ class CalibrationMonitor(Drawn):
             found = self._one(y_true, y_prob, time)
             if found is not None:
                 return found
-        if np.ndim(y_prob) == 0 and y_prob is not None and not isinstance(y_true, Predictions):
+        if isinstance(y_prob, (int, float, np.number)) and not isinstance(y_true, Predictions):
             y_true, y_prob = [y_true], [y_prob]
         if self._calibrator is not None and not isinstance(y_true, Predictions):
             y_prob = self._repaired(y_prob)
