@@ -270,6 +270,24 @@ def test_what_json_cannot_hold_is_not_saved(tmp_path):
             monitor.save(tmp_path / "monitor.json")
 
 
+def test_a_calibrator_repairs_all_rows_alike():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p**2).astype(int)
+    fitted = cal.calibrators.PlattScaling().fit(p, y)
+    found = []
+    for rows in ((y, p), (cal.as_predictions(y, p),)):
+        monitor = cal.CalibrationMonitor()
+        monitor.reset(fitted)
+        monitor.update(*rows)
+        found.append(monitor.e_value)
+    wanted = cal.CalibrationMonitor()
+    wanted.update(y, fitted.predict_proba(p))
+    assert found == [pytest.approx(wanted.e_value)] * 2
+    with pytest.raises(ValueError, match="this monitor is given logits"):
+        cal.CalibrationMonitor(from_logits=True).reset(fitted)
+
+
 def test_the_horizon_ends():
     monitor = cal.CalibrationMonitor(horizon=4)
     monitor.update([0, 1, 0, 1], [0.3, 0.6, 0.2, 0.8])

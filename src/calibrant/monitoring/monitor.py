@@ -249,6 +249,10 @@ class CalibrationMonitor(Drawn):
         """
         if calibrator is not None:
             check_is_fitted(calibrator)
+            if self.from_logits:
+                raise ValueError(
+                    "calibrator repairs probabilities, and this monitor is given logits: repair them before"
+                )
         self.past.append({"n_samples": self.n_samples, "alarm": self.alarm, "since": jsonable(self.since)})
         self._calibrator = calibrator
         last = self._times[-1:]
@@ -425,8 +429,11 @@ class CalibrationMonitor(Drawn):
                 return found
         if isinstance(y_prob, (int, float, np.number)) and not isinstance(y_true, Predictions):
             y_true, y_prob = [y_true], [y_prob]
-        if self._calibrator is not None and not isinstance(y_true, Predictions):
-            y_prob = self._repaired(y_prob)
+        if self._calibrator is not None:
+            if isinstance(y_true, Predictions):
+                y_true = replace(y_true, probs=self._repaired(y_true.probs))
+            else:
+                y_prob = self._repaired(y_prob)
         times, before = self._read_times(time, y_true), self._bets.n_bets
         result = self._update(y_true, y_prob, sample_weight, groups)
         if times:
