@@ -282,7 +282,7 @@ def test_a_calibrator_repairs_all_rows_alike():
         monitor.update(*rows)
         found.append(monitor.e_value)
     wanted = cal.CalibrationMonitor()
-    wanted.update(y, fitted.predict_proba(p))
+    wanted.update(y, fitted.predict_proba(p)[:, 1])
     assert found == [pytest.approx(wanted.e_value)] * 2
     with pytest.raises(ValueError, match="this monitor is given logits"):
         cal.CalibrationMonitor(from_logits=True).reset(fitted)

@@ -26,7 +26,7 @@ from ..data.writing import write_json
 from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
-from .periods import Times, time_text
+from .periods import Times, read_time, time_text, written_time
 from .start_mixture import StartMixture
 
 #: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
@@ -351,8 +351,8 @@ class CalibrationMonitor(Drawn):
             "log_max": _written(self._bets.log_max),
             "bettors": [one.to_dict() for one in self._bettors],
             "history": [[n, _written(value)] for n, value in self._history],
-            "times": [[n, *_time_text(time)] for n, time in self._times],
-            "open": [[name, score, *_time_text(time)] for name, (score, time) in self._open.items()],
+            "times": [[n, *written_time(time)] for n, time in self._times],
+            "open": [[name, score, *written_time(time)] for name, (score, time) in self._open.items()],
             "expired": self.expired,
             "past": self.past,
             "calibrator": None if self._calibrator is None else to_dict(self._calibrator),
@@ -390,8 +390,8 @@ class CalibrationMonitor(Drawn):
             bets.log_e, bets.log_max = float(state["log_e"]), float(state["log_max"])
             bets.bettors = list(map(StartMixture.from_dict, state["bettors"]))
             found._history = [(int(n), float(value)) for n, value in state["history"]]
-            found._times = [(int(n), _time_of(*kind)) for n, *kind in state["times"]]
-            found._open = {name: (score, _time_of(*kind)) for name, score, *kind in state["open"]}
+            found._times = [(int(n), read_time(*kind)) for n, *kind in state["times"]]
+            found._open = {name: (score, read_time(*kind)) for name, score, *kind in state["open"]}
             found.expired, found.past = int(state["expired"]), list(state["past"])
             found._calibrator = None if state["calibrator"] is None else from_dict(state["calibrator"])
             if not (bets.log_max >= 0 and bets.log_e <= bets.log_max and len(found._open) <= found.max_open):
@@ -563,16 +563,3 @@ def _said(time: Any) -> str:
 def _written(value: float) -> float | str:
     """A number as JSON can hold it."""
     return value if np.isfinite(value) else str(value)
-
-
-def _time_text(time: Any) -> tuple[str, Any]:
-    """A time for JSON, with its kind."""
-    return ("date", time.isoformat()) if isinstance(time, dt.date) else ("number", time)
-
-
-def _time_of(kind: str, text: Any) -> Any:
-    """A time from JSON."""
-    if kind != "date" or text is None:
-        return text
-    found = dt.datetime.fromisoformat(text)
-    return found if "T" in text else found.date()

@@ -314,3 +314,16 @@ def period_name(number: int, every: str) -> str:
     if every == "quarter":
         return f"{start[:4]} Q{number % 4 + 1}"
     return f"{start.replace('T', ' ')}:00" if every == "hour" else f"week of {start}" if every == "week" else start
+
+
+def written_time(time: Any) -> tuple[str, Any]:
+    """A time for JSON, with its kind."""
+    return ("date", time.isoformat()) if isinstance(time, dt.date) else ("number", time)
+
+
+def read_time(kind: str, text: Any) -> Any:
+    """A time from JSON."""
+    if kind != "date" or text is None:
+        return text
+    found = dt.datetime.fromisoformat(text)
+    return found if "T" in text else found.date()
