@@ -103,7 +103,8 @@ def wealth(y, p, horizon):
     """The mixture as its formula is written, row by row, in plain numbers."""
     parts, used, path = np.zeros(len(_A)), 0.0, []
     for n, (o, s) in enumerate(zip(y, p, strict=True), 1):
-        w = (1 / horizon if n <= horizon else 0.0) if horizon else 1 / np.log(np.e + n - 1) - 1 / np.log(np.e + n)
+        w = 1 / (1 + np.log(1 + (n - 1) / 1000)) - 1 / (1 + np.log(1 + n / 1000))
+        w = w if horizon is None else 1 / horizon if n <= horizon else 0.0
         used += w
         q = expit(_A + _B * logit(s))
         parts = (parts + w) * np.where(o, q / s, (1 - q) / (1 - s))

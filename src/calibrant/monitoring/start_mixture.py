@@ -17,6 +17,8 @@ _A = np.array([*OFFSETS, *(0.0 for _ in SLOPES)])
 _B = np.array([*(1.0 for _ in OFFSETS), *SLOPES])
 _PAIRS = tuple(zip(_A.tolist(), (_B - 1).tolist(), strict=True))
 _TOGETHER = 1 << 13
+#: Bets before which those of a monitor without a horizon begin about alike.
+_EARLY = 1000
 _ARRAYS = ("log_parts", "won", "lowest", "lowest_at")
 
 
@@ -25,7 +27,8 @@ class StartMixture:
 
     With :math:`R_\theta \leftarrow (R_\theta + w_n) \, q_\theta(y_n) / p(y_n)` the wealth after n bets is the mean of
     :math:`R_\theta` plus :math:`1 - \sum w`, a nonnegative martingale from 1 where outcomes follow p. Weights w are
-    1/N for a horizon of N bets, else ``1/log(e + n - 1) - 1/log(e + n)``.
+    1/N for a horizon of N bets, else ``v(n - 1) - v(n)`` with ``v(n) = 1 / (1 + log(1 + n / 1000))``, which is about
+    ``1 / (n log² n)``.
 
     Attributes
     ----------
@@ -137,11 +140,11 @@ class StartMixture:
         """Weight that enters before bet n."""
         if self.horizon is not None:
             return np.where(n <= self.horizon, 1 / self.horizon, 0.0)
-        return 1 / np.log(math.e + n - 1) - 1 / np.log(math.e + n)
+        return self._left(n - 1) - self._left(n)
 
     def _left(self, n: Any) -> Any:
         """Weight that has not entered before or at bet n."""
-        return np.maximum(1 - n / self.horizon, 0.0) if self.horizon is not None else 1 / np.log(math.e + n)
+        return np.maximum(1 - n / self.horizon, 0.0) if self.horizon is not None else 1 / (1 + np.log1p(n / _EARLY))
 
     @property
     def since(self) -> int:
