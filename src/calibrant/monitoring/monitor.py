@@ -84,10 +84,11 @@ class CalibrationMonitor(Drawn):
     .. math:: R_\theta \leftarrow (R_\theta + w_n) \frac{q_\theta(y_n)}{p(y_n)}, \qquad
         e = \operatorname{mean}_\theta R_\theta + 1 - \textstyle\sum w,
 
-    with w = 1/N for a horizon N, else ``v(n - 1) - v(n)``, ``v(n) = 1 / (1 + log(1 + n / 1000))``. It is a nonnegative martingale from 1 where
-    labels follow their probabilities, so it ever reaches 1/α with probability α at most (Ville). Rows of one group
-    (``groups=`` of :meth:`update`) are one bet: all rows of a group must be in one batch. The state does not grow with
-    the number of rows, but for the hashes of groups. Cost: 14 likelihood ratios a row. Delays: docs/monitoring.md.
+    with w = 1/N for a horizon N, else ``v(n - 1) - v(n)`` of ``v(n) = 1 / (1 + log(1 + n / 1000))``. It is a
+    nonnegative martingale from 1 where labels follow their probabilities, so it ever reaches 1/α with probability α at
+    most (Ville). Rows of one group (``groups=`` of :meth:`update`) are one bet: all rows of a group must be in one
+    batch. The state does not grow with the number of rows, but for the hashes of groups. Cost: 14 likelihood ratios a
+    row. Delays: docs/monitoring.md.
 
     References
     ----------

@@ -140,7 +140,7 @@ class StartMixture:
         """Weight that enters before bet n."""
         if self.horizon is not None:
             return np.where(n <= self.horizon, 1 / self.horizon, 0.0)
-        return self._left(n - 1) - self._left(n)
+        return np.maximum(self._left(n - 1) - self._left(n), 0.0)
 
     def _left(self, n: Any) -> Any:
         """Weight that has not entered before or at bet n."""
