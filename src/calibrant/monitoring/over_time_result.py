@@ -243,11 +243,8 @@ class CalibrationOverTime(Picture, Paged):
             before = self._level_of(last.before, last.before_interval)
             said = f"{self._what} have been {since} since {last.between}. Before, they were {before}."
             more = len(self.changes) - 1
-            return said + (
-                f" There {'were' if more > 1 else 'was'} {more:,} more change{'s' * (more > 1)} before that."
-                if more
-                else ""
-            )
+            were = f"were {more:,} more changes" if more > 1 else "was one more change"
+            return said + (f" There {were} before that." if more else "")
         known_ones = [p for p in adjusted.values() if p == p]
         said = f"{self._what} are {self._level_of(self.gap, self.gap_interval)} over all {n:,} periods. "
         if not known_ones:
@@ -266,6 +263,7 @@ class CalibrationOverTime(Picture, Paged):
         about = "" if self.label is None else f" of {nouns_of(self.notion).of(self.label)}"
         head = f"{self.title}{about}: {self.n_samples:,} rows, {self._spans}, {100 * self.level:g} % intervals"
         lines = [head, *self._table(), *(f"  {text}" for text in self._said())]
+        lines += [f"  {change.summary}" for change in self.changes]
         return printable_lines("\n".join(lines))
 
     @property
@@ -292,14 +290,14 @@ class CalibrationOverTime(Picture, Paged):
     def _said(self) -> list[str]:
         """Lines below the table."""
         tests = ((self.change_test, "no change"), (self.trend_test, "no trend"), (self.period_test, "no difference"))
-        out = [
+        return [
             f"* miscalibrated at {1 - self.level:.3g}, adjusted for {len(self.periods):,} periods (Holm)",
             "; ".join(
                 f"{what}: p {equals(test.pvalue)}" if test.pvalue == test.pvalue else f"{what}: {test.warnings[0]}"
                 for test, what in tests
             ),
+            *(f"note: {text}" for text in self.warnings),
         ]
-        return out + [change.summary for change in self.changes] + [f"note: {text}" for text in self.warnings]
 
     def _sections(self) -> list[Section]:
         told: dict[str, Any] = {
@@ -317,7 +315,14 @@ class CalibrationOverTime(Picture, Paged):
             "p, adjusted": [pvalue_text(p.adjusted) for p in self.periods],
         }
         marked = [bool(p.adjusted <= 1 - self.level) for p in self.periods]
-        return [Section("Periods", told, marked, "; ".join(self._said()))]
+        found = {
+            "changed": [change.between for change in self.changes],
+            "gap before": [with_ends(change.before, change.before_interval, signed) for change in self.changes],
+            "gap after": [with_ends(change.after, change.after_interval, signed) for change in self.changes],
+            "p": [pvalue_text(change.pvalue) for change in self.changes],
+        }
+        changes = [Section("Changes", found)] if self.changes else []
+        return [*changes, Section("Periods", told, marked, "; ".join(self._said()))]
 
     def _columns(self) -> dict[str, Any]:
         plain = ("name", "start", "end", "n_samples", "base_rate", "mean_probability", "gap", "error", "brier")

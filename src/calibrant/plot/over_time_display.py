@@ -101,7 +101,7 @@ class OverTimeDisplay(Display):
         whom = "confidence" if result.label is None else class_text(result.label, notion=result.notion)
         top.set_title(f"{whom}, {percent_text(result.level)} intervals", fontsize=10, loc="left")
         words = f"filled: miscalibrated (adjusted p ≤ {1 - result.level:.3g})"
-        top.set_title(words, fontsize=9, loc="right", color="0.3")
+        middle.set_title(words, fontsize=9, loc="left", color="0.3")
         for ax in axes:
             draw_grid(ax, "y")
             ax.spines[["top", "right"]].set_visible(False)
