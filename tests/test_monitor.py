@@ -197,13 +197,13 @@ def test_the_file_does_not_grow(tmp_path):
         monitor.save(tmp_path / "monitor.json")
         sizes.append((tmp_path / "monitor.json").stat().st_size)
     assert sizes[2] <= 1.3 * sizes[1]
-    assert (monitor.report()["open"], monitor.expired) == (50, 2950)
+    assert (monitor.report()["open"], monitor.report()["expired"]) == (50, 2950)
 
 
 def test_late_labels():
     monitor, wanted = cal.CalibrationMonitor(), cal.CalibrationMonitor()
     monitor.expect(["a", "b", "c"], [0.2, 0.7, 0.4], time=1)
-    assert "3 labels are awaited" in monitor.status
+    assert "3 labels are awaited (the oldest since 1)" in monitor.status
     for bad, label, words in (
         (["a", "z"], [0, 1], "key 'z' is not open"),
         (["a", "a"], [0, 1], "one label for each of 2 keys, which differ"),
@@ -229,7 +229,7 @@ def test_times_must_not_go_back():
     for time, words in (
         (["2026-01-05", "2026-01-04"], "time must not decrease; row 1 is before row 0: sort the rows"),
         (["2026-01-02", "2026-01-04"], "time must not decrease; got 2026-01-02 after 2026-01-03"),
-        ([5, 6], "time must not decrease; got row 5 after 2026-01-03"),
+        ([5, 6], "time must not decrease; got 5 after 2026-01-03"),
         ([None, "2026-01-04"], "time must have no missing values"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -246,6 +246,8 @@ def test_times_must_not_go_back():
         (lambda state: state | {"bettors": [state["bettors"][0] | {"won": [1, 2]}]}, "won must hold 14 numbers"),
         (lambda state: state | {"log_max": -1}, "its numbers contradict each other"),
         (lambda state: state | {"level": 7}, "level"),
+        (lambda state: state | {"n_bets": float("inf")}, "infinity"),
+        (lambda state: state | {"awaited": state["awaited"] | {"expired": -1}}, "open predictions contradict"),
     ],
 )
 def test_a_file_that_is_no_monitor_is_refused(tmp_path, change, words):
@@ -287,6 +289,17 @@ def test_a_calibrator_repairs_all_rows_alike():
     assert found == [pytest.approx(wanted.e_value)] * 2
     with pytest.raises(ValueError, match="this monitor is given logits"):
         cal.CalibrationMonitor(from_logits=True).reset(fitted)
+
+
+def test_since_is_a_time_or_a_row():
+    y, p = np.ones(60, int), np.full(60, 0.2)
+    times, rows = cal.CalibrationMonitor(), cal.CalibrationMonitor()
+    times.update(y, p, time=np.arange(1000, 1060))
+    rows.update(y, p)
+    assert f"since about {times.since:,}." in times.status
+    assert 1000 <= times.since < 1060
+    assert f"since about row {rows.since:,}." in rows.status
+    assert rows.since < 60
 
 
 def test_the_horizon_ends():

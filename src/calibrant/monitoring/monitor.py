@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,7 +25,9 @@ from ..data.writing import write_json
 from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
-from .periods import Times, read_time, time_text, written_time
+from .awaited import Awaited, names_of
+from .periods import time_text
+from .row_times import RowTimes
 from .start_mixture import StartMixture
 
 #: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
@@ -129,12 +130,10 @@ class CalibrationMonitor(Drawn):
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
         self.from_logits = check_bool("from_logits", from_logits)
-        self.max_open = check_int("max_open", max_open, 1)
         #: Monitors that were ended by :meth:`reset`: their rows, whether each raised an alarm, and since when.
         self.past: list[dict[str, Any]] = []
-        #: Predictions that expired before their label was observed.
-        self.expired = 0
-        self._open: dict[Any, tuple[Any, Any]] = {}
+        self._awaited = Awaited(check_int("max_open", max_open, 1))
+        self._times = RowTimes()
         self._calibrator: Any = None
         self._columns = False
         self._begin()
@@ -145,7 +144,7 @@ class CalibrationMonitor(Drawn):
         self._bets = SequentialBets(self.notion, start, "e-value of bets that begin at every row")
         self._groups: AnyArray | None = None
         self._history: list[tuple[int, float]] = []
-        self._times: list[tuple[int, Any]] = []
+        self._times = RowTimes(self._times.last)
 
     @property
     def alarm(self) -> bool:
@@ -165,18 +164,18 @@ class CalibrationMonitor(Drawn):
         if not self.alarm:
             return None
         rows = max(self._bettors, key=lambda one: float(np.max(one.won - one.lowest))).since
-        known = [time for n, time in self._times if n <= rows]
-        return rows if not self._times else known[-1] if known else self._times[0][1]
+        return rows if self._times.last is None else self._times.at(rows)
 
     @property
     def last_time(self) -> Any:
         """Time of the last row that had one."""
-        return self._times[-1][1] if self._times else None
+        return self._times.last
 
     @property
     def since_text(self) -> str:
         """:attr:`since` in words."""
-        return "" if self.since is None else _said(self.since)
+        since = self.since
+        return "" if since is None else f"row {since:,}" if self.last_time is None else time_text(since)
 
     @property
     def status(self) -> str:
@@ -194,9 +193,7 @@ class CalibrationMonitor(Drawn):
             )
         if self.horizon is not None and self._bets.n_bets >= self.horizon:
             said += f" The horizon of {self.horizon:,} rows is over: after reset() later changes are looked for."
-        if self._open or self.expired:
-            said += f" {len(self._open):,} labels are awaited, and {self.expired:,} predictions expired without one."
-        return said
+        return said + self._awaited.status
 
     @property
     def summary(self) -> str:
@@ -205,9 +202,9 @@ class CalibrationMonitor(Drawn):
 
     def report(self) -> dict[str, Any]:
         """State for JSON: status, alarm, since, rows, e-values, p-value, open predictions and past monitors."""
-        names = ("status", "alarm", "since", "n_samples", "e_value", "e_max", "pvalue", "horizon", "level", "expired")
+        names = ("status", "alarm", "since", "n_samples", "e_value", "e_max", "pvalue", "horizon", "level")
         found = {name: jsonable(getattr(self, name)) for name in names}
-        return found | {"open": len(self._open), "past": list(self.past)}
+        return found | {"open": len(self._awaited), "expired": self._awaited.expired, "past": list(self.past)}
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("n_samples", "alarm", "since", "e_value", "e_max", "pvalue", "notion", "labels")
@@ -256,9 +253,7 @@ class CalibrationMonitor(Drawn):
                 )
         self.past.append({"n_samples": self.n_samples, "alarm": self.alarm, "since": jsonable(self.since)})
         self._calibrator = calibrator
-        last = self._times[-1:]
         self._begin()
-        self._times = [(0, time) for _, time in last]
 
     def expect(self, key: Any, y_prob: Any, *, time: Any = None) -> None:
         """Keep predictions whose labels come later.
@@ -272,20 +267,7 @@ class CalibrationMonitor(Drawn):
         time : date, datetime or number, optional
             When they were made.
         """
-        many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
-        names = list(np.asarray(key).tolist()) if many else [key]
-        scores = np.asarray(y_prob if many else [y_prob], dtype=np.float64)
-        if len(scores) != len(names):
-            raise ValueError(f"y_prob must have one row per key ({len(names)}); got {len(scores)}")
-        if not (np.isfinite(scores).all() and (self.from_logits or ((scores >= 0) & (scores <= 1)).all())):
-            raise ValueError("y_prob must be probabilities in [0, 1]; some are not")
-        if (twice := next((n for n in names if n in self._open), None)) is not None or len(set(names)) < len(names):
-            raise ValueError(f"key {twice if twice is not None else 'given twice'!r} is open already")
-        for name, score in zip(names, scores.tolist(), strict=True):
-            self._open[name] = (score, time)
-        for name in list(self._open)[: max(len(self._open) - self.max_open, 0)]:
-            del self._open[name]
-            self.expired += 1
+        self._awaited.add(key, y_prob, time, logits=self.from_logits)
 
     def observe(self, key: Any, y_true: Any, *, time: Any = None) -> TestResult:
         """Judge predictions of :meth:`expect` by their labels, in the order given.
@@ -299,18 +281,14 @@ class CalibrationMonitor(Drawn):
         time : date, datetime or number, optional
             When they were observed.
         """
-        many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
-        names = list(np.asarray(key).tolist()) if many else [key]
+        names, many = names_of(key)
         labels = list(y_true) if many else [y_true]
         if len(labels) != len(names) or len(set(names)) < len(names):
             raise ValueError(
                 f"y_true must have one label for each of {len(names)} keys, which differ; got {len(labels)}"
             )
-        if (unknown := next((n for n in names if n not in self._open), None)) is not None:
-            raise ValueError(f"key {unknown!r} is not open: it was never expected, is judged already, or expired")
-        found = self.update(labels, [self._open[name][0] for name in names], time=time)
-        for name in names:
-            del self._open[name]
+        found = self.update(labels, self._awaited.scores(names), time=time)
+        self._awaited.remove(names)
         return found
 
     def save(self, path: str | PathLike[str], *, force: bool = True) -> None:
@@ -337,12 +315,10 @@ class CalibrationMonitor(Drawn):
             raise ValueError(
                 f"a monitor of notion {notion!r} cannot be saved as JSON: name the notion by a text, or pickle it"
             )
-        if any(not isinstance(name, (str, int)) for name in self._open):
-            raise ValueError("a monitor is saved as JSON where keys are texts or whole numbers: pickle it")
         state = {
             "format": _FORMAT,
             "notion": notion if isinstance(notion, str) else {"class-specific": jsonable(notion.label)},
-            **{name: getattr(self, name) for name in _SETTINGS},
+            **{name: jsonable(getattr(self, name)) for name in _SETTINGS},
             "labels": None if self.labels is None else [jsonable(v) for v in self.labels],
             "pos_label": jsonable(self.pos_label),
             "columns": self._columns,
@@ -352,9 +328,8 @@ class CalibrationMonitor(Drawn):
             "log_max": _written(self._bets.log_max),
             "bettors": [one.to_dict() for one in self._bettors],
             "history": [[n, _written(value)] for n, value in self._history],
-            "times": [[n, *written_time(time)] for n, time in self._times],
-            "open": [[name, score, *written_time(time)] for name, (score, time) in self._open.items()],
-            "expired": self.expired,
+            "times": self._times.to_list(),
+            "awaited": self._awaited.to_dict(),
             "past": self.past,
             "calibrator": None if self._calibrator is None else to_dict(self._calibrator),
         }
@@ -391,13 +366,13 @@ class CalibrationMonitor(Drawn):
             bets.log_e, bets.log_max = float(state["log_e"]), float(state["log_max"])
             bets.bettors = list(map(StartMixture.from_dict, state["bettors"]))
             found._history = [(int(n), float(value)) for n, value in state["history"]]
-            found._times = [(int(n), read_time(*kind)) for n, *kind in state["times"]]
-            found._open = {name: (score, read_time(*kind)) for name, score, *kind in state["open"]}
-            found.expired, found.past = int(state["expired"]), list(state["past"])
+            found._times = RowTimes.from_list(state["times"])
+            found._awaited = Awaited.from_dict(state["awaited"])
+            found.past = list(state["past"])
             found._calibrator = None if state["calibrator"] is None else from_dict(state["calibrator"])
-            if not (bets.log_max >= 0 and bets.log_e <= bets.log_max and len(found._open) <= found.max_open):
+            if not (bets.log_max >= 0 and bets.log_e <= bets.log_max):
                 raise ValueError("its numbers contradict each other")
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             what = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"{path} is not a saved monitor: {without_middle(str(what), 150)}") from error
         return found
@@ -435,12 +410,13 @@ class CalibrationMonitor(Drawn):
                 y_true = replace(y_true, probs=self._repaired(y_true.probs))
             else:
                 y_prob = self._repaired(y_prob)
-        times, before = self._read_times(time, y_true), self._bets.n_bets
+        n = y_true.n_given if isinstance(y_true, Predictions) else 0 if time is None else len(y_true)
+        times, before = self._times.read(time, n), self._bets.n_bets
         result = self._update(y_true, y_prob, sample_weight, groups)
         if times:
             # Rows in groups, and those of weight 0, are no bets of their own: of their times the last one is known.
             alone = self._bets.n_bets - before == times[-1][0]
-            self._keep_times([(before + n, t) for n, t in times] if alone else [(self._bets.n_bets, times[-1][1])])
+            self._times.keep([(before + n, t) for n, t in times] if alone else [(self._bets.n_bets, times[-1][1])])
         return result
 
     def _repaired(self, y_prob: Any) -> Any:
@@ -448,37 +424,6 @@ class CalibrationMonitor(Drawn):
         scores = np.asarray(y_prob, dtype=np.float64)
         after = np.asarray(self._calibrator.predict_proba(scores))
         return after[:, 1] if scores.ndim == 1 and after.ndim == 2 else after
-
-    def _keep_times(self, times: list[tuple[int, Any]]) -> None:
-        """Keep some of the times, the last one among them."""
-        self._times += times
-        while len(self._times) > _MOST_LOOKS:
-            self._times = self._times[(len(self._times) - 1) % 2 :: 2]
-
-    def _read_times(self, time: Any, y_true: Any) -> list[tuple[int, Any]]:
-        """Rows of a batch, counted from 1, and their times; of many rows some. ValueError where times decrease."""
-        if time is None:
-            return []
-        before = self._times[-1][1] if self._times else None
-        if type(time) in (int, float, dt.date) and type(time) is type(before):
-            later: Any = time
-            if later >= before:  # what is said below, in less time
-                return [(y_true.n_given if isinstance(y_true, Predictions) else len(y_true), time)]
-        n = y_true.n_given if isinstance(y_true, Predictions) else len(y_true)
-        single = isinstance(time, (str, int, float, dt.date, np.generic))
-        times = Times.read([time] * n if single else time, n)
-        if not n:
-            return []
-        if (np.diff(times.values) < 0).any():
-            row = int(np.argmax(np.diff(times.values) < 0)) + 1
-            raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
-        first = times.shown(times.values[0])
-        if before is not None:
-            last = Times.read([before], 1)
-            if last.dated != times.dated or times.values[0] < last.values[0]:
-                raise ValueError(f"time must not decrease; got {_said(first)} after {_said(before)}")
-        some = np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS // 2)).astype(np.intp)).tolist()
-        return [(row + 1, times.shown(times.values[row])) for row in some]
 
     def _one(self, label: int, score: float, time: Any) -> TestResult | None:
         """One row of a single column of probabilities, after the first batch; None where it must be read as others."""
@@ -498,13 +443,13 @@ class CalibrationMonitor(Drawn):
         )
         if not plain:
             return None
-        times = self._read_times(time, [0]) if time is not None else []
+        times = self._times.read(time, 1)
         bets.log_e = self._bettors[0].one(score, happened=bool(label))
         bets.log_max = max(bets.log_max, bets.log_e)
         bets.n_samples, bets.n_bets = bets.n_samples + 1, bets.n_bets + 1
         self._look()
         if times:
-            self._keep_times([(bets.n_bets, times[-1][1])])
+            self._times.keep([(bets.n_bets, times[-1][1])])
         return bets.result(_POSITIVE)
 
     def _look(self) -> None:
@@ -552,13 +497,8 @@ class CalibrationMonitor(Drawn):
         return found
 
 
-_SETTINGS = ("horizon", "level", "sum_tolerance", "from_logits", "max_open")
+_SETTINGS = ("horizon", "level", "sum_tolerance", "from_logits")
 _POSITIVE = ClassSpecific()
-
-
-def _said(time: Any) -> str:
-    """A time or a number of rows in words."""
-    return f"row {time:,}" if isinstance(time, int) else time_text(time)
 
 
 def _written(value: float) -> float | str:

@@ -1,0 +1,90 @@
+"""`Awaited`: predictions whose labels come later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .periods import Times, read_time, time_text, written_time
+
+
+class Awaited:
+    """Predictions by name until their label is observed; the oldest expire where there are too many.
+
+    Attributes
+    ----------
+    most : int
+        Predictions that are kept at most.
+    expired : int
+        Predictions that are kept no more, and whose label was not observed.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.expired = most, 0
+        self._open: dict[Any, tuple[Any, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, key: Any, y_prob: Any, time: Any, *, logits: bool) -> None:
+        """Keep predictions; ValueError for names that are open, and what are no scores: nothing is then kept."""
+        names, many = names_of(key)
+        scores = np.asarray(y_prob if many else [y_prob], dtype=np.float64)
+        if len(scores) != len(names):
+            raise ValueError(f"y_prob must have one row per key ({len(names)}); got {len(scores)}")
+        if not (np.isfinite(scores).all() and (logits or ((scores >= 0) & (scores <= 1)).all())):
+            raise ValueError("y_prob must be probabilities in [0, 1]; some are not")
+        if (twice := next((n for n in names if n in self._open), None)) is not None or len(set(names)) < len(names):
+            raise ValueError(f"key {twice if twice is not None else 'given twice'!r} is open already")
+        if time is not None:
+            read = Times.read([time], 1)
+            time = read.shown(read.values[0])
+        self._open |= {name: (score, time) for name, score in zip(names, scores.tolist(), strict=True)}
+        for name in list(self._open)[: max(len(self._open) - self.most, 0)]:
+            del self._open[name]
+            self.expired += 1
+
+    def scores(self, names: Sequence[Any]) -> list[Any]:
+        """Scores of names; ValueError for one that is not open."""
+        if (unknown := next((n for n in names if n not in self._open), None)) is not None:
+            raise ValueError(f"key {unknown!r} is not open: it was never expected, is judged already, or expired")
+        return [self._open[name][0] for name in names]
+
+    def remove(self, names: Sequence[Any]) -> None:
+        """Keep some no longer, as their labels are known."""
+        for name in names:
+            del self._open[name]
+
+    @property
+    def status(self) -> str:
+        """How many are awaited, since when, and how many expired; empty where there never was one."""
+        if not self._open and not self.expired:
+            return ""
+        oldest = next((time for _, time in self._open.values() if time is not None), None)
+        since = "" if oldest is None else f" (the oldest since {time_text(oldest)})"
+        return f" {len(self):,} labels are awaited{since}, and {self.expired:,} predictions expired without one."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state, for JSON; ValueError for names that it cannot hold."""
+        if any(not isinstance(name, (str, int)) for name in self._open):
+            raise ValueError("a monitor is saved as JSON where keys are texts or whole numbers: pickle it")
+        kept = [[name, score, *written_time(time)] for name, (score, time) in self._open.items()]
+        return {"most": self.most, "expired": self.expired, "open": kept}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Awaited:
+        """The state of a dictionary."""
+        found = cls(int(state["most"]))
+        found.expired = int(state["expired"])
+        found._open = {name: (score, read_time(*kind)) for name, score, *kind in state["open"]}
+        if len(found) > found.most or found.expired < 0:
+            raise ValueError("numbers of open predictions contradict each other")
+        return found
+
+
+def names_of(key: Any) -> tuple[list[Any], bool]:
+    """Names as a list, and whether several were given."""
+    many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
+    return (list(np.asarray(key).tolist()) if many else [key]), many

@@ -1,0 +1,72 @@
+"""`RowTimes`: when rows came, of many rows some."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .periods import Times, read_time, time_text, written_time
+
+#: Times that are kept at most, and of one batch.
+_MOST, _OF_A_BATCH = 511, 255
+
+
+class RowTimes:
+    """Numbers of rows with the time at which they came, in order; times do not decrease."""
+
+    def __init__(self, last: Any = None) -> None:
+        self._kept: list[tuple[int, Any]] = [] if last is None else [(0, last)]
+
+    @property
+    def last(self) -> Any:
+        """Time of the last row that had one; None where none had."""
+        return self._kept[-1][1] if self._kept else None
+
+    def at(self, rows: int) -> Any:
+        """Time of a row, counted from 1, or of the last one before whose time was kept; None without times."""
+        known = [time for n, time in self._kept if n <= rows]
+        return known[-1] if known else self._kept[0][1] if self._kept else None
+
+    def read(self, time: Any, n: int) -> list[tuple[int, Any]]:
+        """Rows of a batch of n, counted from 1, and their times; of many rows some. ValueError where times decrease."""
+        if time is None:
+            return []
+        before = self.last
+        if type(time) in (int, float, dt.date) and type(time) is type(before):
+            later: Any = time
+            if later >= before:  # what is said below, in less time
+                return [(n, time)]
+        single = isinstance(time, (str, int, float, dt.date, np.generic))
+        times = Times.read([time] * n if single else time, n)
+        if not n:
+            return []
+        if (np.diff(times.values) < 0).any():
+            row = int(np.argmax(np.diff(times.values) < 0)) + 1
+            raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
+        if before is not None:
+            last = Times.read([before], 1)
+            if last.dated != times.dated or times.values[0] < last.values[0]:
+                first = times.shown(times.values[0])
+                raise ValueError(f"time must not decrease; got {time_text(first)} after {time_text(before)}")
+        some = np.unique(np.linspace(0, n - 1, min(n, _OF_A_BATCH)).astype(np.intp)).tolist()
+        return [(row + 1, times.shown(times.values[row])) for row in some]
+
+    def keep(self, rows: Sequence[tuple[int, Any]]) -> None:
+        """Keep rows and their times; of too many every other one, and the last."""
+        self._kept += rows
+        while len(self._kept) > _MOST:
+            self._kept = self._kept[(len(self._kept) - 1) % 2 :: 2]
+
+    def to_list(self) -> list[Any]:
+        """The state, for JSON."""
+        return [[n, *written_time(time)] for n, time in self._kept]
+
+    @classmethod
+    def from_list(cls, state: Sequence[Any]) -> RowTimes:
+        """The state of a list."""
+        found = cls()
+        found._kept = [(int(n), read_time(*kind)) for n, *kind in state]
+        return found
