@@ -65,6 +65,21 @@ def test_the_state_goes_on_with_what_is_new(rows):
     assert cal.CalibrationMonitor.load(state).n_samples == 9000
 
 
+def test_what_could_not_be_written_is_new_once_more(rows):
+    frame, folder = rows
+    path, state = folder / "rows.csv", folder / "state.json"
+    frame.to_csv(path, index=False)
+    ran = run(path, "--time", "day", "--state", state, "--html", folder / "none" / "page.html")
+    assert ran.exit_code == 2
+    assert not state.exists()
+    assert run(path, "--time", "day", "--state", state, "--horizon", 500).exit_code == 0
+    for option, value in (("--horizon", 600), ("--notion", "confidence")):
+        ran = run(path, "--time", "day", "--state", state, option, value)
+        assert ran.exit_code == 2
+        assert f"{option} is" in ran.stderr
+        assert cal.CalibrationMonitor.load(state).horizon == 500
+
+
 def test_what_cannot_be_is_one_line(rows):
     frame, folder = rows
     path, state = folder / "rows.csv", folder / "state.json"

@@ -27,8 +27,10 @@ def monitor_command(
         str, typer.Option(help="auto, hour, day, week, month, quarter, year, or a number of rows.")
     ] = "auto",
     notion: Annotated[str, typer.Option(help="auto, class-specific:LABEL or confidence.")] = "auto",
-    level: Annotated[float, typer.Option(help="Level of intervals, and of the monitor.")] = 0.95,
-    horizon: Annotated[int, typer.Option(help="Rows for which the monitor is to run.")] = 100_000,
+    level: Annotated[float, typer.Option(help="Level of intervals, and of a monitor that begins.")] = 0.95,
+    horizon: Annotated[
+        int | None, typer.Option(help="Rows for which a monitor that begins is to run; default: 100,000.")
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(help="File with the monitor's state: it goes on from there, with rows that are later."),
@@ -59,17 +61,25 @@ def monitor_command(
         when = next(table.batches([at]))[at]
         chosen = columns.notion(notion)
     begins = CalibrationMonitor(
-        notion=notion if notion in ("auto", "confidence") else chosen, horizon=horizon, level=level
+        notion=notion if notion in ("auto", "confidence") else chosen, horizon=horizon or 100_000, level=level
     )
-    monitor = CalibrationMonitor.load(state) if state is not None and state.exists() else begins
+    monitor = begins if state is None or not state.exists() else CalibrationMonitor.load(state)
+    for option, now, before in (
+        ("horizon", horizon, monitor.horizon),
+        ("notion", repr(begins.notion), repr(monitor.notion)),
+    ):
+        if now is not None and now != before:
+            raise ValueError(
+                f"--{option} is {now}, and the monitor of --state began with {before}: leave it, or begin another"
+            )
     found = calibration_over_time(
         p, None, when, every=int(every) if every.isdecimal() else every, notion=chosen, level=level
     )
     old = _go_on(monitor, p, Times.read(when, p.n_given))
-    if state is not None:
-        monitor.save(state)
     outputs["html"].write(partial(found.to_html, name=source.name))
     outputs["plot"].draw(found)
+    if state is not None:  # last: where a page could not be written, the rows are new once more
+        monitor.save(state)
     more = f"\n{old:,} rows are not later than those that the monitor has seen, and were left out." if old else ""
     if options.as_json:
         text = json.dumps({"over_time": found.to_dict(), "monitor": monitor.report(), "left_out": old}, allow_nan=False)

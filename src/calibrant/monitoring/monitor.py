@@ -410,7 +410,7 @@ class CalibrationMonitor(Drawn):
                 y_true = replace(y_true, probs=self._repaired(y_true.probs))
             else:
                 y_prob = self._repaired(y_prob)
-        n = y_true.n_given if isinstance(y_true, Predictions) else 0 if time is None else len(y_true)
+        n = y_true.n_given if isinstance(y_true, Predictions) else len(y_true) if hasattr(y_true, "__len__") else 0
         times, before = self._times.read(time, n), self._bets.n_bets
         result = self._update(y_true, y_prob, sample_weight, groups)
         if times:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -138,17 +138,8 @@ def calibration_over_time(
     column = SubgroupsOfRows.of(problem, named, groups)
     code, ends = cut(times)
     rows = (problem.scores, problem.outcomes, problem.weights, None if problem.integral else _squares(problem.weights))
-    fine = _Fine(code, ends, rows)
-    return over_time(
-        column,
-        periods,
-        fine,
-        times,
-        reader,
-        (chosen.name, problem.label, p.n_samples),
-        level,
-        check_random_state(random_state),
-    )
+    asked = Asked(chosen.name, problem.label, p.n_samples, reader, level)
+    return over_time(column, periods, Fine(code, ends, rows, times), asked, check_random_state(random_state))
 
 
 def _squares(weights: Any) -> Any:
@@ -163,28 +154,32 @@ def rows_needed(scores: Any, tolerance: float, level: float) -> int:
     return max(LEAST_ROWS, int(np.ceil(ndtri((1 + level) / 2) ** 2 * spread / tolerance**2)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Fine:
-    """Rows, or cells of them, by blocks of time that are finer than periods."""
+class Fine(NamedTuple):
+    """Rows, or cells of them, by blocks of time that are finer than periods: scores, outcomes, weights, squares."""
 
     code: Any
     ends: tuple[Any, Any]
     rows: tuple[Any, Any, Any, Any]
+    times: Times
+
+
+class Asked(NamedTuple):
+    """The notion, the class, the number of rows, the estimator and the level of intervals."""
+
+    notion: str
+    label: Label
+    n_samples: int
+    reader: Estimator
+    level: float
 
 
 def over_time(
-    column: SubgroupProblems,
-    periods: Periods,
-    fine: _Fine,
-    times: Times,
-    reader: Estimator,
-    about: tuple[str, Label, int],
-    level: float,
-    rng: np.random.Generator,
+    column: SubgroupProblems, periods: Periods, fine: Fine, asked: Asked, rng: np.random.Generator
 ) -> CalibrationOverTime:
     """The result, of rows by period or of a frame's sums of periods."""
+    level, n = asked.level, asked.n_samples
     options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
-    (found,) = assess([column], reader, about, options, rng).columns
+    (found,) = assess([column], asked.reader, asked[:3], options, rng).columns
     cells = column.cells
     pooled = PooledMap.of(cells, column.design)
     known = pooled or PooledMap(None, np.array([np.average(cells.outcomes, weights=cells.weights)]))
@@ -196,15 +191,15 @@ def over_time(
     result = CalibrationOverTime(
         periods=_periods(column, found, periods),
         changes=(),
-        change_test=_change_test(searched, about[2], blocks.weight.size),
-        trend_test=_trend_test(slope, about[2]),
+        change_test=_change_test(searched, n, blocks.weight.size),
+        trend_test=_trend_test(slope, n),
         period_test=replace(found.heterogeneity, null="outcomes at equal scores are equally frequent in all periods"),
         every=periods.every,
-        notion=about[0],
-        estimator=repr(reader),
-        label=about[1],
+        notion=asked.notion,
+        estimator=repr(asked.reader),
+        label=asked.label,
         level=level,
-        n_samples=about[2],
+        n_samples=n,
         gap=blocks.gap(slice(None))[0],
         gap_interval=_interval(blocks, slice(None), level)[1],
         warnings=_notes(periods, pooled),
@@ -213,25 +208,20 @@ def over_time(
         return result
     places = changes(blocks, level, rng)
     ends = [0, *(one.at for one in places), blocks.weight.size]
-    every = [_change(blocks, one, ends[i], ends[i + 2], times, level) for i, one in enumerate(places)]
+    every = [_change(blocks, one, ends[i], ends[i + 2], fine.times, level) for i, one in enumerate(places)]
     return replace(result, changes=tuple(every))
 
 
 def over_time_of_sums(
-    column: SubgroupProblems,
-    every: str,
-    reader: Estimator,
-    about: tuple[str, Label, int],
-    level: float,
-    rng: np.random.Generator,
+    column: SubgroupProblems, every: str, asked: Asked, rng: np.random.Generator
 ) -> CalibrationOverTime:
     """The same from sums of periods, whose values are their beginnings: changes are looked for between them."""
     times = Times.read(list(column.values), len(column.values))
     periods, ends = Periods.of_starts(times, every)
     cells = column.cells
     rows = (cells.scores, cells.outcomes, cells.weights, None if cells.integral else cells.times)
-    fine = _Fine(cells.subgroup, (ends[0][column.held], ends[1][column.held]), rows)
-    return over_time(column, periods, fine, times, reader, about, level, rng)
+    fine = Fine(cells.subgroup, (ends[0][column.held], ends[1][column.held]), rows, times)
+    return over_time(column, periods, fine, asked, rng)
 
 
 def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interval]:

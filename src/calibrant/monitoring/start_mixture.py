@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
-from ..data.weights import ones_or
+from ..significance.evalue import StatedRows
 
 #: Alternatives: log-odds ``a + b z`` in place of the stated z.
 OFFSETS, SLOPES = (-1.2, -0.6, -0.3, -0.15, 0.15, 0.3, 0.6, 1.2), (0.5, 0.7, 0.85, 1.2, 1.45, 2.0)
@@ -63,32 +63,19 @@ class StartMixture:
         A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
         Rows of one group are one bet, the mean of theirs.
         """
-        s = scores.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            z = np.log(s) - np.log1p(-s)
-        certain = ~np.isfinite(z)
-        impossible = certain & (happened != (s > 0.5))
-        z[certain] = 0.0
-        w = ones_or(weights, s.size)
-        most = np.maximum(np.maximum.accumulate(w), self.largest) if s.size else w
-        begins = np.arange(s.size) if group_starts is None else group_starts
+        stated = StatedRows.of(scores, happened, weights, self.largest)
+        n = scores.size
+        begins = np.arange(n) if group_starts is None else group_starts
         start = 0
         parts: list[FloatArray] = [np.empty(0)]
         while start < begins.size:
             stop = min(begins.size, start + _TOGETHER)
-            rows = slice(int(begins[start]), int(begins[stop]) if stop < begins.size else s.size)
-            shift = _A[:, None] + (_B - 1)[:, None] * z[rows]
-            ratio = np.where(happened[rows], shift, 0.0) - (np.logaddexp(0, z[rows] + shift) - np.logaddexp(0, z[rows]))
-            ratio *= w[rows] / most[rows]
-            ratio[:, certain[rows]] = 0.0
-            ratio[:, impossible[rows]] = np.inf
-            if group_starts is not None:
-                inner = begins[start:stop] - rows.start
-                count = np.diff(inner, append=rows.stop - rows.start)
-                ratio = np.logaddexp.reduceat(ratio, inner, axis=1) - np.log(count)
-            parts.append(self._bets(ratio))
+            rows = slice(int(begins[start]), int(begins[stop]) if stop < begins.size else n)
+            shift = _A[:, None] + (_B - 1)[:, None] * stated.z[rows]
+            inner = None if group_starts is None else begins[start:stop] - rows.start
+            parts.append(self._bets(stated.log_ratios(rows, shift, inner)))
             start = stop
-        self.largest = float(most[-1]) if s.size else self.largest
+        self.largest = float(stated.most[-1]) if n else self.largest
         return np.concatenate(parts)[None]
 
     def _bets(self, ratio: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Unpack
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 
@@ -262,6 +262,45 @@ def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int
     )
 
 
+class StatedRows(NamedTuple):
+    """Rows that are bet on: stated log odds, labels, weights and the largest so far, and rows without doubt.
+
+    A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
+    """
+
+    z: FloatArray
+    happened: AnyArray
+    power: FloatArray
+    most: FloatArray
+    certain: AnyArray
+    impossible: AnyArray
+
+    @classmethod
+    def of(cls, scores: FloatArray, happened: AnyArray, weights: FloatArray | None, largest: float) -> StatedRows:
+        """Read rows after others of this largest weight."""
+        s = scores.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            z = np.log(s) - np.log1p(-s)
+        certain = ~np.isfinite(z)
+        impossible = certain & (happened != (s > 0.5))
+        z[certain] = 0.0
+        w = ones_or(weights, s.size)
+        most = np.maximum(np.maximum.accumulate(w), largest) if s.size else w
+        return cls(z, happened, w / most, most, certain, impossible)
+
+    def log_ratios(self, rows: slice, shift: FloatArray, group_starts: IntArray | None) -> FloatArray:
+        """Log likelihood ratios (E, n) of log odds ``z + shift`` to the stated ones; of a group the mean of its ratios."""
+        z = self.z[rows]
+        found = np.where(self.happened[rows], shift, 0.0) - (np.logaddexp(0, z + shift) - np.logaddexp(0, z))
+        found *= self.power[rows]
+        found[:, self.certain[rows]] = 0.0
+        found[:, self.impossible[rows]] = np.inf
+        if group_starts is None:
+            return np.asarray(found)
+        count = np.diff(group_starts, append=rows.stop - rows.start)
+        return np.asarray(np.logaddexp.reduceat(found, group_starts, axis=1) - np.log(count))
+
+
 class Wealth:
     """Bets on one score after the other: past rows in cells, alternatives, and what each has won.
 
@@ -293,15 +332,9 @@ class Wealth:
         Rows of one group are one bet, the mean of theirs, which is 1 on average however they depend on each other; its
         alternatives are those of the groups before. ``group_starts`` are where groups begin; None: rows by themselves.
         """
-        s = scores.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            z = np.log(s) - np.log1p(-s)
-        certain = ~np.isfinite(z)
-        impossible = certain & (happened != (s > 0.5))
-        z[certain] = 0.0
-        cell = cells_of(z)
-        w = ones_or(weights, s.size)
-        most = np.maximum(np.maximum.accumulate(w), self.largest) if s.size else w
+        rows_of = StatedRows.of(scores, happened, weights, self.largest)
+        s, certain, w = scores.astype(np.float64), rows_of.certain, ones_or(weights, scores.size)
+        cell = cells_of(rows_of.z)
         parts = []
         start = 0
         while start < s.size:
@@ -311,22 +344,17 @@ class Wealth:
                 stop = int(ends[np.searchsorted(ends, stop)])
             rows = slice(start, stop)
             shift = self.shifts[:, cell[rows]]
-            # Logarithm of the likelihood ratio of logit q = z + shift to the stated logit p = z.
-            won = np.where(happened[rows], shift, 0.0) - (np.logaddexp(0, z[rows] + shift) - np.logaddexp(0, z[rows]))
-            won *= w[rows] / most[rows]
-            won[:, certain[rows]] = 0.0
-            won[:, impossible[rows]] = np.inf
+            inner = None
             if group_starts is not None:
                 inner = group_starts[(group_starts >= start) & (group_starts < stop)] - start
-                count = np.diff(inner, append=stop - start)
-                won = np.logaddexp.reduceat(won, inner, axis=1) - np.log(count)
+            won = rows_of.log_ratios(rows, shift, inner)
             parts.append(self.log_wealth[:, None] + np.cumsum(won, axis=1))
             self.log_wealth = parts[-1][:, -1]
             inside = np.flatnonzero(~certain[rows]) + start
             of_rows = np.stack([np.ones(inside.size), happened[inside], s[inside]]) * w[inside]
             self.sums += [np.bincount(cell[inside], one, N_CELLS) for one in of_rows]
             self.n_rows += stop - start
-            self.largest = float(most[stop - 1])
+            self.largest = float(rows_of.most[stop - 1])
             if self.n_rows >= self.fit_at:
                 self.theta, self.shifts = alternatives(self.sums / self.largest, self.theta)
                 self.fit_at = max(self.n_rows + 1, int(np.ceil(GROWTH * self.n_rows)))
