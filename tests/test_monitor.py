@@ -198,6 +198,9 @@ def test_the_file_does_not_grow(tmp_path):
         sizes.append((tmp_path / "monitor.json").stat().st_size)
     assert sizes[2] <= 1.3 * sizes[1]
     assert (monitor.report()["open"], monitor.report()["expired"]) == (50, 2950)
+    monitor.observe([2950, 2999], [0, 1])  # the oldest expired
+    with pytest.raises(ValueError, match="key 2949 is not open"):
+        monitor.observe(2949, 0)
 
 
 def test_late_labels():

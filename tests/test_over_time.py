@@ -60,6 +60,14 @@ def test_a_change_is_found_when_it_was():
     )
 
 
+def test_pvalues_are_adjusted_for_three_tests():
+    found = cal.calibration_over_time(*stream(2000, broken=2000), **FEW)
+    p = sorted([found.change_test.pvalue, found.trend_test.pvalue, found.period_test.pvalue])
+    holm = np.minimum(np.maximum.accumulate([3 * p[0], 2 * p[1], p[2]]), 1)
+    np.testing.assert_allclose(sorted(found.adjusted.values()), holm)
+    assert holm[0] > p[0]
+
+
 def test_two_changes_are_found_in_order():
     rng = np.random.default_rng(5)
     p, t = rng.random(12_000), np.arange(12_000)

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from calibrant import calibrators as c
+from calibrant.calibrators import linear
 from calibrant.exceptions import CalibrantWarning
 
 from .table import ROWS
@@ -139,3 +140,28 @@ def test_many_classes_of_constant_scores(seed):
     ):
         first, second = clone(one).fit(s, y), clone(one).fit(s[order], y[order])
         np.testing.assert_allclose(second.predict_proba(points), first.predict_proba(points), rtol=0, atol=1e-6)
+
+
+def test_the_preconditioner_is_the_inverse_but_along_flat_directions(monkeypatch):
+    """Of constant scores it is exact: a step takes a product or two, and has no part in slopes that undo each other."""
+    k, n = 30, 300
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(k))
+    kept = []
+
+    def caught(objective, start):
+        kept.append(objective)
+        return minimise(objective, start)
+
+    minimise = linear.minimise_large
+    monkeypatch.setattr(linear, "minimise_large", caught)
+    c.DirichletCalibration().fit(np.tile(p, (n, 1)), np.arange(n) % k)
+    times, near_inverse = kept[0].product(rng.normal(size=k * (k + 1)) / 10)
+    flat = np.zeros((k, k + 1))
+    flat[np.arange(k), np.arange(k)] = 1 / np.log(p)
+    flat = flat.ravel() / np.linalg.norm(flat)
+    for _ in range(3):
+        v = times(rng.normal(size=k * (k + 1)))
+        step = near_inverse(v)
+        assert abs(step @ flat) < 1e-8 * np.linalg.norm(step)
+        np.testing.assert_allclose(times(step), v, atol=1e-6 * np.abs(v).max())

@@ -69,9 +69,7 @@ def monitor_command(
         ("notion", repr(begins.notion), repr(monitor.notion)),
     ):
         if now is not None and now != before:
-            raise ValueError(
-                f"--{option} is {now}, and the monitor of --state began with {before}: leave it, or begin another"
-            )
+            raise ValueError(f"--{option} is {now}, but the monitor of --state began with {before}: name another file")
     found = calibration_over_time(
         p, None, when, every=int(every) if every.isdecimal() else every, notion=chosen, level=level
     )
