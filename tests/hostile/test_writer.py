@@ -1,6 +1,7 @@
 """The writer: nothing is lost, nothing is replaced that was not meant, nothing is left behind."""
 
 import csv
+import io
 import json
 import os
 import resource
@@ -21,6 +22,7 @@ import calibrant as cal
 from calibrant.calibrators import load_calibrator
 from calibrant.cli.commands import app
 from calibrant.data import writing
+from calibrant.data.tables import FileTable
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals, links and limits of POSIX")
 COMMAND = (sys.executable, "-m", "calibrant")
@@ -277,6 +279,17 @@ def test_scratch_folders_of_killed_processes_are_swept_and_nothing_else_is(tmp_p
         assert scratch.parent.parent == tmp_path
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, elsewhere.name])
     assert all((tmp_path / folder / name).read_text() == "half" for folder, name in kept.items())
+
+
+@pytest.mark.parametrize("text", ["", "a,a\n1,2\n"])
+def test_a_table_that_cannot_be_read_leaves_no_copy(tmp_path, monkeypatch, text):
+    """Whoever holds the error, and with it the table, does not keep the copy."""
+    monkeypatch.setattr(writing.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    with pytest.raises(ValueError) as held:
+        FileTable("-", "csv")
+    assert os.listdir(tmp_path) == []
+    assert held.value is not None  # alive until here
 
 
 def test_a_page_in_python_replaces_files_and_nothing_else(tmp_path):

@@ -49,6 +49,7 @@ def of_answers(table: FileTable, named: bool, score: str | None) -> FileTable:
 
     if named or not _OF_ANSWERS.issubset(table.columns) or "y_true" in table.columns:
         if score is not None:
+            table.close()
             raise ValueError(f"--score is for logs of LLM evaluations, and {table.name} is none")
         return table
     with table:

@@ -186,26 +186,27 @@ class FileTable(ScannedTable):
     def __init__(self, path: str, file_format: str | None = None) -> None:
         if file_format is not None:
             check_choice("format", file_format, FORMATS)
-        self._spool = ExitStack()
-        name = "standard input" if path == "-" else path
-        given = self.path = Path(path)
-        if path == "-":
-            if sys.stdin is None or sys.stdin.closed:
-                raise ValueError("standard input is closed: give a file, or pipe one in")
-            self._copy(sys.stdin.buffer)
-        elif given.is_dir():
-            raise ValueError(f"{path} is a directory: give a file")
-        elif not given.exists():
-            raise ValueError(f"{path} does not exist")
-        elif given.is_fifo():
-            with given.open("rb") as pipe:
-                self._copy(pipe)
-        elif os.fsencode(path) != path.encode(errors="replace"):  # Polars takes names in UTF-8 only
-            self.path = self._spool.enter_context(scratch_file())
-            self.path.symlink_to(given.absolute())
-            file_format = file_format or format_of(given)
-        self.n_bytes = self.path.stat().st_size
-        super().__init__(name, [self.path], format_inside(self.path, name, file_format))
+        with ExitStack() as self._spool:  # closed where the file cannot be read
+            name = "standard input" if path == "-" else path
+            given = self.path = Path(path)
+            if path == "-":
+                if sys.stdin is None or sys.stdin.closed:
+                    raise ValueError("standard input is closed: give a file, or pipe one in")
+                self._copy(sys.stdin.buffer)
+            elif given.is_dir():
+                raise ValueError(f"{path} is a directory: give a file")
+            elif not given.exists():
+                raise ValueError(f"{path} does not exist")
+            elif given.is_fifo():
+                with given.open("rb") as pipe:
+                    self._copy(pipe)
+            elif os.fsencode(path) != path.encode(errors="replace"):  # Polars takes names in UTF-8 only
+                self.path = self._spool.enter_context(scratch_file())
+                self.path.symlink_to(given.absolute())
+                file_format = file_format or format_of(given)
+            self.n_bytes = self.path.stat().st_size
+            super().__init__(name, [self.path], format_inside(self.path, name, file_format))
+            self._spool = self._spool.pop_all()
 
     def _copy(self, pipe: BinaryIO) -> None:
         """Copy what can be read once only to a temporary file."""
