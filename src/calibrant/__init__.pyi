@@ -40,6 +40,7 @@ from .measure.ece import squared_calibration_error as squared_calibration_error
 from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
 from .measure.reliability import reliability_curve as reliability_curve
+from .monitoring.expected_performance import expected_performance as expected_performance
 from .monitoring.monitor import CalibrationMonitor as CalibrationMonitor
 from .monitoring.over_time import calibration_over_time as calibration_over_time
 from .plot import ReliabilityDisplay as ReliabilityDisplay

@@ -194,14 +194,17 @@ class PriorEstimate(MeasuresDrawn, Table):
     @property
     def summary(self) -> str:
         """The base rate, or the one that changed most; whether base rates are all that changed."""
+        return f"{self.said} {self.warnings[0]}." if self.warnings else self.said
+
+    @property
+    def said(self) -> str:
+        """The base rate, or the one that changed most."""
         label, before, value, low, high = max(self._rows, key=lambda row: abs(row[2] - row[1]))
         spread = half_width(low, high)
         now = f"{known(value, spread)} ({known(low, spread)} to {known(high, spread)})"
         among = "" if self.label is not None or len(self.classes) == 2 else ", the change that is largest"
-        said = (
-            f"The base rate of {printable(str(label))} is {now} in the new rows, {known(before, spread)} before{among}"
-        )
-        return f"{said}. {self.warnings[0]}." if self.warnings else f"{said}."
+        whose = printable(str(label))
+        return f"The base rate of {whose} is {now} in the new rows, {known(before, spread)} before{among}."
 
     def measured(self) -> list[Measure]:
         """Base rates, beside those of the labelled rows."""
@@ -320,38 +323,49 @@ def estimate_prior(
     check_choice("algorithm", algorithm, ALGORITHMS)
     level, n_resamples = check_level(level), check_resamples(n_resamples)
     rng = check_random_state(random_state)
-    known_rows = rows_with_weight(_reference(reference))
-    new = _like(known_rows, p_new, groups)
-    before = PriorRows.of(known_rows.matrix, _counts(known_rows), **_about(known_rows), codes=known_rows.codes)
-    shares = np.bincount(known_rows.codes, before.weights, minlength=known_rows.n_classes)
-    if lacking := [c for c, share in zip(known_rows.classes, shares, strict=True) if share == 0]:
-        raise ValueError(f"reference must have rows of every class; it has none of {lacking[0]!r}")
+    known_rows = rows_with_weight(labelled_rows(reference))
+    new = rows_like(known_rows, p_new, groups=groups)
     with working("estimate_prior"):
-        found = draw_priors(before, PriorRows.of(new.matrix, **_about(new)), algorithm, n_resamples, rng)
+        result, _ = prior_with_draws(known_rows, new, algorithm, level, n_resamples, rng)
+    for text in result.warnings:
+        warnings.warn(text, PriorShiftWarning, stacklevel=2)
+    return with_origin(new.library, result)
+
+
+def prior_with_draws(
+    reference: Predictions, new: Predictions, algorithm: str, level: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[PriorEstimate, PriorDraws]:
+    """The estimate, and the draws that its interval is of."""
+    before = PriorRows.of(reference.matrix, _counts(reference), **_about(reference), codes=reference.codes)
+    shares = class_shares(reference)
+    found = draw_priors(before, PriorRows.of(new.matrix, _counts(new), **_about(new)), algorithm, n_resamples, rng)
     tails = [(1 - level) / 2, (1 + level) / 2]
     ends = np.quantile(found.draws, tails, axis=0, method="weibull")  # its tails are right on average for few draws too
     low, high = np.minimum(ends[0], found.value), np.maximum(ends[1], found.value)
-    said = _doubts(found, algorithm, 1 - level, 1 / (1 + n_resamples))
-    for text in said:
-        warnings.warn(text, PriorShiftWarning, stacklevel=2)
-    k = known_rows.n_classes
-    second = known_rows.positive if known_rows.positive is not None else 1
-    rates = shares / shares.sum()
-    two = k == 2
+    second = reference.positive if reference.positive is not None else 1
+    two = reference.n_classes == 2
     result = PriorEstimate(
         value=float(found.value[second]) if two else found.value,
         interval=Interval(float(low[second]), float(high[second])) if two else np.column_stack([low, high]),
-        reference=float(rates[second]) if two else rates,
+        reference=float(shares[second]) if two else shares,
         pvalue=found.mixture,
-        classes=known_rows.classes,
-        label=known_rows.classes[second] if two else None,
+        classes=reference.classes,
+        label=reference.classes[second] if two else None,
         algorithm=algorithm,
         level=level,
         n_samples=new.n_samples,
-        n_reference=known_rows.n_samples,
-        warnings=said,
+        n_reference=reference.n_samples,
+        warnings=_doubts(found, algorithm, 1 - level, 1 / (1 + n_resamples)),
     )
-    return with_origin(new.library, result)
+    return result, found
+
+
+def class_shares(reference: Predictions) -> FloatArray:
+    """Base rates of labelled rows, (K,); ValueError where a class has none."""
+    shares = np.bincount(reference.codes, _counts(reference), minlength=reference.n_classes)
+    if lacking := [c for c, share in zip(reference.classes, shares, strict=True) if share == 0]:
+        raise ValueError(f"reference must have rows of every class; it has none of {lacking[0]!r}")
+    return np.asarray(shares / shares.sum())
 
 
 def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tuple[str, ...]:
@@ -368,16 +382,19 @@ def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tup
     return ()
 
 
-def _reference(reference: Any) -> Predictions:
+def labelled_rows(reference: Any) -> Predictions:
     """Labelled rows."""
-    if isinstance(reference, Predictions):
-        return reference
+    return reference if isinstance(reference, Predictions) else as_predictions(*labelled_pair(reference))
+
+
+def labelled_pair(reference: Any) -> tuple[Any, Any]:
+    """Labels and scores of a reference that is no Predictions."""
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise TypeError(f"reference must be Predictions or a pair (y, p); got {type(reference).__name__}")
-    return as_predictions(*reference)
+    return reference[0], reference[1]
 
 
-def _like(reference: Predictions, p_new: Any, groups: Any) -> Predictions:
+def rows_like(reference: Predictions, p_new: Any, **about: Any) -> Predictions:
     """New rows, with the classes of the reference; their labels are not read."""
     positive = None if reference.positive is None else reference.classes[reference.positive]
     with called(y_prob="p_new"):
@@ -387,7 +404,7 @@ def _like(reference: Predictions, p_new: Any, groups: Any) -> Predictions:
         raise ValueError(f"p_new must be {columns} as the reference; got {values.ndim} dimension(s)")
     unread = [reference.classes[0]] * len(values)
     try:
-        return as_predictions(unread, p_new, labels=list(reference.classes), pos_label=positive, groups=groups)
+        return as_predictions(unread, p_new, labels=list(reference.classes), pos_label=positive, **about)
     except (ValueError, TypeError) as error:
         raise type(error)(str(error).replace("y_prob", "p_new").replace("y_true", "p_new")) from error
 

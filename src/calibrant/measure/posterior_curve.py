@@ -52,16 +52,10 @@ def posterior_curve(
     """Curve and band of one problem from its grid counts; without a name, no band. Cost independent of the rows."""
     grid = grid.dense
     nodes, mass, positive = grid.atoms
-    total, heavy = float(mass.sum()), heavy_values(mass)
     found = np.full((5, mass.size), np.nan)  # observed, rows, and the band's three
-    on = np.zeros(mass.size, dtype=bool)
-    on[heavy] = on[np.minimum(heavy + 1, grid.cells)] = True
-    on &= mass > 0
-    rest = float(mass[~on].sum()) / total if total > 0 else 0.0
-    fields: dict[str, Any] = {"count": np.where(on, 0.0, grid.count), "positive": np.where(on, 0.0, grid.positive)}
-    others = replace(grid, total=grid.total * rest, squares=grid.squares * rest, **fields)
+    others, heavy, on = without_heavy(grid)
     keep, known = np.zeros(mass.size, dtype=bool), _near_rows(mass > 0, grid.cells)
-    for _, cells in cells_of_groups(others, 1, _cosines):
+    for _, cells in cells_of_groups(others, 1, cosines):
         used, score = np.flatnonzero(cells.count[0] > 0), cells.score[0]
         maps = FittedMaps.of(cells, WIDE)
         ends = _smooth_band(maps, band, level, n_draws, rng)
@@ -94,6 +88,18 @@ def posterior_curve(
     )
 
 
+def without_heavy(grid: GridMoments) -> tuple[GridMoments, IntArray, AnyArray]:
+    """Counts on all nodes without those of values that stand apart; first nodes of these, and all that they lie on."""
+    _, mass, _ = grid.atoms
+    total, heavy = float(mass.sum()), heavy_values(mass)
+    on = np.zeros(mass.size, dtype=bool)
+    on[heavy] = on[np.minimum(heavy + 1, grid.cells)] = True
+    on &= mass > 0
+    rest = float(mass[~on].sum()) / total if total > 0 else 0.0
+    fields: dict[str, Any] = {"count": np.where(on, 0.0, grid.count), "positive": np.where(on, 0.0, grid.positive)}
+    return replace(grid, total=grid.total * rest, squares=grid.squares * rest, **fields), heavy, on
+
+
 def heavy_values(mass: FloatArray) -> IntArray:
     """First nodes of the values that stand apart, of rows (m,) on all nodes: a score lies on one node or on two.
 
@@ -112,7 +118,8 @@ def heavy_values(mass: FloatArray) -> IntArray:
     return np.asarray(used[largest & enough])
 
 
-def _cosines(n: float) -> int:
+def cosines(n: float) -> int:
+    """Cosines of the curve of n rows."""
     return int(np.ceil(min(COSINES * np.cbrt(n), MOST_COSINES)))
 
 
@@ -141,10 +148,15 @@ def _smooth_band(maps: FittedMaps, band: str | None, level: float, n_draws: int,
         return Band.none(cells.count.shape[-1])
     gap = maps.drawn_gap(n_draws, rng)[0]
     lower, median, upper = quantiles(np.clip(gap + cells.score[0], 0, 1), level)
-    size = max(float(np.max(cells.size)), 1.0)
-    wider = float(np.clip(WIDER * (500 / size) ** WIDER_FALLS, 1.0, WIDEST))
+    wider = widened(cells)
     ends = (np.clip(median + wider * (end - median), 0, 1) for end in (lower, upper))
     return Band(next(ends), median, next(ends))
+
+
+def widened(cells: RankCells) -> float:
+    """Factor by which draws of the curve are spread about their middle."""
+    size = max(float(np.max(cells.size)), 1.0)
+    return float(np.clip(WIDER * (500 / size) ** WIDER_FALLS, 1.0, WIDEST))
 
 
 def _null_curves(cells: RankCells, n_draws: int, rng: np.random.Generator) -> FloatArray:

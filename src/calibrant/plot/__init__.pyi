@@ -14,6 +14,7 @@ from .model_displays import ModelComparisonDisplay as ModelComparisonDisplay
 from .number_displays import IntervalDisplay as IntervalDisplay
 from .number_displays import MonitorDisplay as MonitorDisplay
 from .over_time_display import OverTimeDisplay as OverTimeDisplay
+from .performance_display import PerformanceDisplay as PerformanceDisplay
 from .reliability_display import ReliabilityDisplay as ReliabilityDisplay
 from .simplex_display import SimplexDisplay as SimplexDisplay
 from .simplex_display import SimplexMapDisplay as SimplexMapDisplay

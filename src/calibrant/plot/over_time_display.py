@@ -81,7 +81,7 @@ class OverTimeDisplay(Display):
         axes = new_figure(3, 1, 7.2, 5.6, sharex=True, gridspec_kw=heights)[1][:, 0]
         top, middle, bottom = axes
         periods, color = result.periods, style_of(0).color
-        at = [_middle(p.start, p.end) for p in periods]
+        at = [middle_of(p.start, p.end) for p in periods]
         for ax, name in ((top, "gap"), (middle, "error")):
             values = [getattr(p, name) for p in periods]
             intervals: list[Interval] = [getattr(p, f"{name}_interval") for p in periods]
@@ -107,12 +107,7 @@ class OverTimeDisplay(Display):
             ax.spines[["top", "right"]].set_visible(False)
         for ax in (top, middle):
             ax.tick_params(axis="x", labelbottom=False)
-        if periods and isinstance(periods[0].start, dt.date):
-            locator = _dates.AutoDateLocator(maxticks=8)
-            bottom.xaxis.set_major_locator(locator)
-            bottom.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator))
-        else:
-            bottom.set_xlabel("Time")
+        on_dates(bottom, bool(periods) and isinstance(periods[0].start, dt.date))
         self.axes_ = top, middle, bottom
         return self._drawn(top, middle, bottom)
 
@@ -131,12 +126,23 @@ class OverTimeDisplay(Display):
                 ax.axvspan(*map(_number, change.interval), color=_CHANGE, alpha=0.12, linewidth=0, zorder=0)
 
 
+def on_dates(ax: Any, dated: bool) -> None:
+    """Name the times of an axis: dates by few ticks, numbers by what they are."""
+    if not dated:
+        ax.set_xlabel("Time")
+        return
+    locator = _dates.AutoDateLocator(maxticks=8)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator))
+
+
 def _number(time: Time) -> float:
     """A time as an axis counts it: dates in days."""
     return float(_dates.date2num(time)) if isinstance(time, dt.date) else float(time)
 
 
-def _middle(start: Time, end: Time) -> float:
+def middle_of(start: Time, end: Time) -> float:
+    """Where a period is drawn."""
     return (_number(start) + _number(end)) / 2
 
 

@@ -1,0 +1,437 @@
+"""`expected_performance`: what a model is worth on rows that have no labels yet."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..calibrators import Calibrator
+from ..calibrators.label_shift import check_base_rates
+from ..comparison.subgroups.membership import Subgroups
+from ..data.checks import (
+    check_choice,
+    check_fraction,
+    check_level,
+    check_list,
+    check_random_state,
+    check_resamples,
+    check_type,
+)
+from ..data.docs import document
+from ..data.predictions import Predictions, rows_with_weight
+from ..data.problem import Problem
+from ..data.progress import working
+from ..data.result import with_origin
+from ..data.types import FloatArray, IntArray, Interval, RandomState
+from ..data.validation import as_predictions
+from ..data.weights import of_variances, ones_or
+from ..decisions.priors import (
+    PriorEstimate,
+    class_shares,
+    labelled_pair,
+    labelled_rows,
+    prior_with_draws,
+    rows_like,
+)
+from ..decisions.thresholds import check_costs
+from ..exceptions import PriorShiftWarning
+from ..measure.drawn_curve import DrawnCurves
+from ..notions import ClassSpecific, only_problem
+from .metrics import METRICS, DecidedRows, one_hot
+from .outcomes import MOST_ROWS, OutcomeCurves, values_drawn
+from .over_time import rows_needed
+from .performance_result import ExpectedMetric, ExpectedPerformance, ExpectedPeriod
+from .periods import Periods, Times
+from .sample_shift import Sample, of_scores, read_features, shifts
+
+#: Metrics that are given by default; the cost is where there are costs.
+_USUAL = tuple(name for name in METRICS if name != "cost")
+#: Share of the new rows outside of the reference from which on the numbers are extrapolated.
+_OUTSIDE = 0.01
+#: Rows of a period that draws are made of, at least.
+_OF_PERIOD = 2_000
+
+
+@document
+def expected_performance(
+    p_new: Any,
+    *,
+    reference: Any = None,
+    calibrator: Calibrator | None = None,
+    metric: str | Sequence[str] = "auto",
+    threshold: float = 0.5,
+    costs: Any = None,
+    prior: Any = None,
+    features: Any = None,
+    time: Any = None,
+    every: str | int = "auto",
+    groups: Any = None,
+    sample_weight: Any = None,
+    level: float = 0.95,
+    n_resamples: int = 400,
+    random_state: RandomState = 0,
+) -> ExpectedPerformance:
+    r"""Accuracy, cost, scores, precision, recall, F1 and AUC of rows without labels, from their probabilities.
+
+    How often outcomes come at each score is learnt from labelled rows; a metric is then its expectation over outcomes,
+
+    .. math:: E[m] = E_{q \mid \text{reference}}\; E_{y_i \sim q(s_i)}\; m(y_1 \ldots y_n, s_1 \ldots s_n).
+
+    It is right where outcomes at equal scores are as frequent as in the reference, whatever the mix of scores. Nothing
+    in rows without labels can tell whether that is so: see docs/expected_performance.md for an example of a shift that
+    nobody sees.
+
+    Parameters
+    ----------
+    p_new : array-like of shape (n,) or (n, K)
+        Probabilities of the rows without labels, in columns as those of the reference.
+    reference : (y, p), or Predictions
+        Labels and probabilities of the labelled rows, which the model was not trained on.
+        :func:`calibrant.as_predictions` takes weights, groups and ``pos_label``.
+    calibrator : Calibrator, optional
+        A fitted calibrator, through which all scores go first. Without a reference its probabilities are taken as they
+        are, and the interval has the uncertainty of the rows only.
+    metric : {"auto", "accuracy", "cost", "log-loss", "brier", "precision", "recall", "f1", "roc-auc"} or list of them
+        ``"auto"``: all, and the cost where there are ``costs``. The first one is ``.value``. Precision, recall, F1 and
+        AUC are of the positive class, or of more than two classes the mean over those that have one (AUC: one against
+        the rest); the Brier score is that of :func:`calibrant.scores.mean_score`.
+    threshold : float in (0, 1), default 0.5
+        Probability from which on a row of two classes is decided positive; of more classes the most probable is taken.
+    costs : array-like of shape (K, K), or mapping with the keys "fp" and "fn", optional
+        Cost of decision a where class k is true (see :func:`calibrant.expected_cost`). Decisions are then those of
+        least expected cost.
+    prior : None, "estimate", "pacc", float, or array-like of shape (K,)
+        Base rates of the new rows where these have changed and nothing else has: known (a number is that of the
+        positive class), or estimated in each period by :func:`calibrant.estimate_prior`, whose algorithm is ``"em"``
+        for ``"estimate"``. None: outcomes at equal scores are as frequent as before.
+    features : (X_reference, X_new), optional
+        Features of both samples, as frames or arrays: each column is compared, as scores are.
+    time : array-like of shape (n,), optional
+        Time of each new row, for results by period; see :func:`calibrant.calibration_over_time`.
+    every : {"auto", "hour", "day", "week", "month", "quarter", "year"} or int, default "auto"
+        Length of a period.
+    groups : array-like of shape (n,), optional
+        The group of each new row. How much rows of a group agree is learnt from the groups of the reference.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the new rows.
+    n_resamples : int, default 400
+        Number of draws for the intervals.
+
+    Returns
+    -------
+    ExpectedPerformance
+        ``.value`` and ``.interval`` of the first metric, ``.metrics``, ``.periods``, ``.shifts``, ``.prior``,
+        ``.plot()``, ``.to_frame()``, ``.to_html()``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The message names the argument, the allowed values and the value received.
+
+    Warns
+    -----
+    PriorShiftWarning
+        With ``prior="estimate"``, where more than base rates has changed.
+
+    See Also
+    --------
+    calibrant.estimate_prior : Base rates of the same rows.
+    calibrant.calibration_over_time : Once labels have come.
+    calibrant.results.ExpectedPerformance : The result, field by field.
+
+    Notes
+    -----
+    Curves of each class are drawn from the posterior that bands of :func:`calibrant.reliability_curve` are of, those of
+    more than two classes normalised in each row; then outcomes are drawn from them. The interval is of what the labels
+    of these rows would say, so it has the uncertainty of the curves and that of the rows. Beyond 50,000 rows draws are
+    made of as many, with outcomes spread as those of all.
+
+    Scores and features are compared by Kolmogorov and Smirnov's test, categories by Pearson's, adjusted by Holm's
+    method; of rows in groups sample sizes are divided by the design effect of ranks. Errors beside NannyML's CBPE, and
+    how often intervals cover: benchmarks/coverage/expected_performance.md. Cost O(n K + R m K) for R draws of m rows.
+
+    References
+    ----------
+    Garg, Balakrishnan, Lipton, Neyshabur & Sedghi (2022), *Leveraging unlabeled data to predict out-of-distribution
+    performance*; Guillory et al. (2021), *Predicting with confidence on unseen distributions*; the *confidence-based
+    performance estimation* (CBPE) of NannyML.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = rng.random(5000) < 0.2 + 0.6 * p  # overconfident
+    >>> new = rng.beta(2, 1, 2000)
+    >>> labels = rng.random(2000) < 0.2 + 0.6 * new  # not known in practice
+    >>> found = cal.expected_performance(new, reference=(y, p))
+    >>> bool(found.interval.low < np.mean(labels == (new >= 0.5)) < found.interval.high)
+    True
+    """
+    level, n_resamples = check_level(level), check_resamples(n_resamples)
+    rng = check_random_state(random_state)
+    if reference is None and calibrator is None:
+        raise TypeError("expected_performance() needs a reference (y, p), a fitted calibrator, or both")
+    with working("expected_performance"):
+        known, new = _both_samples(p_new, reference, calibrator, groups=groups, sample_weight=sample_weight)
+        asked = _Asked(
+            metrics=_metrics(metric, costs),
+            rows=_decided(new.rows, threshold, costs),
+            new=new,
+            known=known,
+            before=None if known is None else _decided(known.rows, threshold, costs),
+            prior=_base_rates(prior, known),
+            level=level,
+            curves=_curves(known, new.rows, n_resamples, rng),
+        )
+        metrics, estimated = asked.of(np.arange(new.rows.n_samples), MOST_ROWS, rng)
+        periods = () if time is None else tuple(asked.by_period(time, every, rng))
+        moved = () if known is None else shifts(known.sample, new.sample, _columns(known, new, features))
+    said = [] if estimated is None else [text.replace("algorithm=", "prior=") for text in estimated.warnings]
+    for text in said:
+        warnings.warn(text, PriorShiftWarning, stacklevel=2)
+    if far := [one for one in moved if one.outside > _OUTSIDE]:
+        most = max(far, key=lambda one: one.outside)
+        said.append(
+            f"{100 * most.outside:.3g} % of the new rows have values of {most.name} that the reference has not: there "
+            "the numbers are extrapolated"
+        )
+    found = ExpectedPerformance(
+        metrics=metrics,
+        periods=periods,
+        shifts=moved,
+        prior=estimated,
+        classes=new.rows.classes,
+        label=new.rows.classes[_second(new.rows)] if new.rows.n_classes == 2 else None,
+        level=level,
+        n_samples=new.rows.n_samples,
+        n_reference=0 if known is None else known.rows.n_samples,
+        warnings=tuple(said),
+    )
+    return with_origin(new.rows.library, found)
+
+
+class _Rows(NamedTuple):
+    """Rows with weight, and the place of each among those that were given."""
+
+    rows: Predictions
+    places: IntArray
+    n_given: int
+
+    @classmethod
+    def of(cls, p: Predictions) -> _Rows:
+        places = p.of_given(np.arange(p.n_given))
+        return cls(rows_with_weight(p), places if p.weights is None else places[p.weights > 0], p.n_given)
+
+    @property
+    def sample(self) -> Sample:
+        p = self.rows
+        groups = None if p.together is None else np.unique(p.together, return_inverse=True)[1]
+        return Sample(ones_or(p.weights, p.n_samples), p.integral_weights, groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is asked of some of the new rows, and of all."""
+
+    metrics: list[str]
+    rows: DecidedRows
+    new: _Rows
+    known: _Rows | None
+    before: DecidedRows | None
+    prior: Any
+    level: float
+    curves: OutcomeCurves
+
+    def of(self, some: IntArray, most: int, rng: np.random.Generator) -> tuple[Any, PriorEstimate | None]:
+        """Metrics of some of the new rows, and the base rates of these where they are estimated."""
+        new, estimated, curves = self.new.rows.subset(some), None, self.curves
+        if self.prior is not None and self.known is not None:
+            old = class_shares(self.known.rows)
+            if isinstance(self.prior, str):
+                how = "em" if self.prior == "estimate" else self.prior
+                estimated, drawn = prior_with_draws(self.known.rows, new, how, self.level, curves.n_draws, rng)
+                curves = replace(curves, ratios=drawn.draws / old, ratio=drawn.value / old)
+            else:
+                curves = replace(curves, ratio=self.prior / old)
+        readers = [METRICS[name] for name in self.metrics]
+        value, drawn_values = values_drawn(self.rows.some(some), curves, readers, self._spread(new), most, rng)
+        return tuple(map(self._metric, self.metrics, value, drawn_values.T, self._references)), estimated
+
+    def _metric(self, name: str, value: float, drawn: FloatArray, reference: float) -> ExpectedMetric:
+        """A metric with its interval, of the draws in which it is defined."""
+        drawn = np.clip(drawn[~np.isnan(drawn)], *METRICS[name].range)
+        ends = (np.nan, np.nan)
+        if drawn.size and value == value:
+            # Infinite draws have no points between them.
+            tails = [(1 - self.level) / 2, (1 + self.level) / 2]
+            low, high = np.quantile(drawn, tails, method="weibull" if np.isfinite(drawn).all() else "nearest")
+            ends = min(low, value), max(high, value)
+        return ExpectedMetric(name, float(value), Interval(float(ends[0]), float(ends[1])), float(reference))
+
+    @cached_property
+    def _references(self) -> list[float]:
+        """Metrics of the labelled rows, by their labels."""
+        if self.known is None or self.before is None:
+            return [np.nan] * len(self.metrics)
+        said = one_hot(self.known.rows.codes, self.known.rows.n_classes)
+        return [float(METRICS[name].of(self.before)(said)[0]) for name in self.metrics]
+
+    def _spread(self, new: Predictions) -> float:
+        """Variance of means of the new rows' outcomes, over that of as many independent rows with these weights."""
+        weights = ones_or(new.weights, new.n_samples)
+        spread = float(weights.sum() / (weights @ weights)) if new.integral_weights else 1.0
+        if new.groups is None or self.known is None or self.known.rows.groups is None:
+            return spread
+        known = self.known.rows
+        effect = max(float(np.max(one.design or 1.0)) for one in _problems(known))
+        of_size = [_mean_size(p) - 1 for p in (known, new)]
+        alike = (effect - 1) / of_size[0] if of_size[0] > 0 else 0.0
+        return spread * (1 + min(alike, 1.0) * of_size[1])
+
+    def by_period(self, time: Any, every: Any, rng: np.random.Generator) -> Iterator[ExpectedPeriod]:
+        """Each period."""
+        times = Times.read(time, self.new.n_given).where(self.new.places)
+        likely = self.rows.probs[np.arange(len(self.rows.decided)), self.rows.decided]
+        periods = Periods.of(times, every, rows_needed(likely, 0.05, self.level))
+        number = len(periods.names)
+        most = max(MOST_ROWS // number, _OF_PERIOD)
+        rows = np.split(np.argsort(periods.codes, kind="stable"), np.cumsum(np.bincount(periods.codes))[:-1])
+        for name, start, end, some in zip(periods.names, periods.starts, periods.ends, rows, strict=True):
+            yield ExpectedPeriod(name, start, end, len(some), self.of(some, most, rng)[0])
+
+
+def _mean_size(p: Predictions) -> float:
+    """Rows in the group of a row, on average over rows."""
+    weights = ones_or(p.weights, p.n_samples)
+    sizes = np.bincount(np.unique(p.units, return_inverse=True)[1], weights)
+    return float((sizes**2).sum() / of_variances(weights, integral=p.integral_weights).sum())
+
+
+def _both_samples(
+    p_new: Any, reference: Any, calibrator: Calibrator | None, **about: Any
+) -> tuple[_Rows | None, _Rows]:
+    """Labelled rows, where there are any, and new ones, both after the calibrator."""
+    if about["groups"] is not None and reference is None:
+        raise ValueError("groups need a reference with groups: they say how far rows of a group agree")
+    if calibrator is None:
+        known = labelled_rows(reference)
+    else:
+        check_type("calibrator", calibrator, Calibrator)
+        p_new = _calibrated(calibrator, p_new)
+        if reference is None:
+            classes = calibrator.classes_.tolist()
+            unread = [classes[0]] * len(p_new)
+            second = classes[1] if len(classes) == 2 else None
+            return None, _Rows.of(as_predictions(unread, p_new, labels=classes, pos_label=second, **about))
+        known = _recalibrated(calibrator, reference)
+    if known.several:
+        raise ValueError("reference must have one label per row; got rows with several labels")
+    if about["groups"] is not None and known.groups is None:
+        raise ValueError("groups need a reference with groups: they say how far rows of a group agree")
+    known_rows = _Rows.of(known)
+    return known_rows, _Rows.of(rows_like(known_rows.rows, p_new, **about))
+
+
+def _calibrated(calibrator: Calibrator, scores: Any) -> FloatArray:
+    """Calibrated probabilities: of the second of two classes, or of all."""
+    found = calibrator.predict_proba(scores)
+    return found[:, 1] if found.shape[1] == 2 else found
+
+
+def _recalibrated(calibrator: Calibrator, reference: Any) -> Predictions:
+    """Labelled rows after a calibrator of the same classes."""
+    classes = calibrator.classes_.tolist()
+    second = classes[1] if len(classes) == 2 else None
+    if not isinstance(reference, Predictions):
+        y, scores = labelled_pair(reference)
+        return as_predictions(y, _calibrated(calibrator, scores), labels=classes, pos_label=second)
+    if list(reference.classes) != classes:
+        raise ValueError(f"calibrator must be of the classes of the reference, {reference.classes}; got {classes}")
+    positive = None if second is None else 1
+    return replace(reference, probs=_calibrated(calibrator, reference.probs), positive=positive, logs=None)
+
+
+def _problems(p: Predictions) -> Iterator[Problem]:
+    """The problem of one of two classes, or of each of more."""
+    for k in [_second(p)] if p.n_classes == 2 else range(p.n_classes):
+        yield only_problem(ClassSpecific(p.classes[k]), p)
+
+
+def _curves(known: _Rows | None, new: Predictions, n_draws: int, rng: np.random.Generator) -> OutcomeCurves:
+    """Curves of the classes; without labelled rows, each is the diagonal."""
+    columns = (_second(new),) if new.n_classes == 2 else tuple(range(new.n_classes))
+    if known is None:
+        return OutcomeCurves(columns, (DrawnCurves.diagonal(n_draws),) * len(columns), n_draws)
+    return OutcomeCurves(columns, tuple(DrawnCurves.of(one, n_draws, rng) for one in _problems(known.rows)), n_draws)
+
+
+def _columns(known: _Rows, new: _Rows, features: Any) -> list[tuple[Subgroups, Subgroups]]:
+    """Scores, and features, of both samples."""
+    k, classes = new.rows.n_classes, new.rows.classes
+    out = [
+        of_scores("score" if k == 2 else f"score of {classes[i]}", known.rows.score(i), new.rows.score(i))
+        for i in ([_second(new.rows)] if k == 2 else range(k))
+    ]
+    if features is not None:
+        for one, other in read_features(features, known.n_given, new.n_given):
+            kept = replace(one, codes=one.codes[known.places]), replace(other, codes=other.codes[new.places])
+            out.append(kept)
+    return out
+
+
+def _base_rates(prior: Any, known: _Rows | None) -> Any:
+    """Judge the ``prior`` argument."""
+    if prior is None:
+        return None
+    if known is None:
+        raise ValueError("prior needs a reference, whose base rates it replaces")
+    if isinstance(prior, str):
+        return check_choice("prior", prior, ("estimate", "pacc"), instead="base rates, or ")
+    k, second = known.rows.n_classes, _second(known.rows)
+    rates = check_base_rates("prior", prior, k)
+    return rates[::-1] if k == 2 and second == 0 and np.ndim(prior) == 0 else rates
+
+
+def _second(p: Predictions) -> int:
+    """The class of two that precision and the like are of."""
+    return 1 if p.positive is None else p.positive
+
+
+def _metrics(metric: Any, costs: Any) -> list[str]:
+    """Judge the ``metric`` argument."""
+    if isinstance(metric, str) and metric == "auto":
+        return [*_USUAL, *(["cost"] if costs is not None else [])]
+    names = [metric] if isinstance(metric, str) else check_list("metric", metric, "names of metrics")
+    if not names:
+        raise ValueError("metric must have at least one name; got none")
+    for name in names:
+        check_choice("metric", name, METRICS, instead="'auto', a list of names, or ")
+    if "cost" in names and costs is None:
+        raise ValueError("metric='cost' needs costs")
+    return names
+
+
+def _decided(p: Predictions, threshold: float, costs: Any) -> DecidedRows:
+    """Rows with what is decided about them."""
+    k, second = p.n_classes, _second(p)
+    threshold = check_fraction("threshold", threshold)
+    if costs is not None:
+        if threshold != 0.5:
+            raise ValueError("threshold and costs both say what is decided: pass one of them")
+        table = check_costs(costs, k, second)
+        if table.shape[1] != k:
+            raise ValueError(f"costs must have a column for each of {k} classes; got {table.shape[1]}")
+        decided = (p.matrix @ table).argmin(axis=1)
+    else:
+        if k != 2 and threshold != 0.5:
+            raise ValueError(f"threshold is for two classes; got {k}: pass costs")
+        table = 1 - np.eye(k)
+        decided = np.where(p.score(second) >= threshold, second, 1 - second) if k == 2 else p.matrix.argmax(axis=1)
+    about = (second,) if k == 2 else tuple(range(k))
+    return DecidedRows(p.matrix, decided, ones_or(p.weights, p.n_samples), about, table, p.positive is not None)

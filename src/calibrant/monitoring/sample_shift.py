@@ -1,0 +1,170 @@
+"""Whether new rows are like those of a reference: scores, and features where there are any."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..comparison.subgroups.membership import Subgroups, read_subgroups
+from ..data.checks import called
+from ..data.dependence import mid_ranks
+from ..data.predictions import effective_size
+from ..data.printing import equals, printable
+from ..data.result import Result
+from ..data.types import FloatArray, IntArray
+from ..significance.result import holm
+
+#: Rows of a level below which levels are taken together.
+_FEWEST = 5.0
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnShift(Result):
+    """Whether one column of new rows is distributed as in the reference.
+
+    Attributes
+    ----------
+    name : str
+        The column: ``"score"``, ``"score of …"`` of more than two classes, or the name of a feature.
+    statistic : float
+        Kolmogorov and Smirnov's largest difference of the distribution functions; of categories half the sum of
+        differences of their shares. In [0, 1].
+    pvalue : float
+        Its p-value (null: the same distribution), of categories by Pearson's test.
+    adjusted : float
+        The p-value, adjusted for the number of columns (Holm).
+    outside : float
+        Share of the new rows with a value beyond all of the reference, or a category that it has not.
+
+    See Also
+    --------
+    calibrant.expected_performance : Computes it, in ``shifts``.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0, 0.8, 2000)
+    >>> found = cal.expected_performance(rng.random(1000), reference=(rng.random(2000) < p, p), n_resamples=99)
+    >>> bool(found.shifts[0].adjusted < 0.001), round(found.shifts[0].outside, 1)
+    (True, 0.2)
+    """
+
+    name: str
+    statistic: float
+    pvalue: float
+    adjusted: float
+    outside: float
+
+    @property
+    def summary(self) -> str:
+        """Whether it has shifted, and how much is outside."""
+        said = f"{printable(self.name)}: the same distribution has p {equals(self.adjusted)}"
+        return f"{said}; {100 * self.outside:.3g} % of the new rows are outside of the reference."
+
+
+class Sample(NamedTuple):
+    """Weights of rows, whether they count repeats, and codes of groups."""
+
+    weights: FloatArray
+    counted: bool
+    groups: IntArray | None
+
+    def independent(self, rank: FloatArray) -> float:
+        """How many independent rows tell as much about the mean of the ranks as these, in groups, do."""
+        size = effective_size(self.weights, len(self.weights), integral=self.counted)
+        if self.groups is None:
+            return size
+        w = self.weights / self.weights.sum()
+        off = w * (rank - w @ rank)
+        between = float((np.bincount(self.groups, off) ** 2).sum())
+        alone = float(off @ (rank - w @ rank)) / size
+        return size if alone <= 0 else size / max(between / alone, 1.0)
+
+
+def shifts(reference: Sample, new: Sample, columns: list[tuple[Subgroups, Subgroups]]) -> tuple[ColumnShift, ...]:
+    """Test each column, and adjust for their number."""
+    found = [_shift(reference, new, one, other) for one, other in columns]
+    adjusted = holm(np.array([one.pvalue for one in found]))
+    return tuple(replace(one, adjusted=float(p)) for one, p in zip(found, adjusted, strict=True))
+
+
+def of_scores(name: str, reference: FloatArray, new: FloatArray) -> tuple[Subgroups, Subgroups]:
+    """A column of scores in both samples."""
+    values, codes = np.unique(np.concatenate([reference, new]), return_inverse=True)
+    n, shown = len(reference), tuple(values.tolist())
+    return Subgroups(name, codes[:n], shown), Subgroups(name, codes[n:], shown)
+
+
+def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[tuple[Subgroups, Subgroups]]:
+    """Judge the ``features`` argument: columns of the same names, for the reference and for the new rows."""
+    if not isinstance(features, (tuple, list)) or len(features) != 2:
+        raise TypeError(f"features must be a pair, of the reference and of the new rows; got {type(features).__name__}")
+    both = []
+    for i, n in enumerate((n_reference, n_new)):
+        with called(by=f"features[{i}]"):
+            both.append({one.name: one for one in read_subgroups(features[i], n)})
+    if both[0].keys() != both[1].keys():
+        apart = sorted(both[0].keys() ^ both[1].keys())
+        raise ValueError(f"features must have the same columns for both samples; {apart[0]!r} is in one only")
+    for name, one in both[0].items():
+        values = {(type(v).__name__, v): v for v in (*one.values, *both[1][name].values)}
+        place = {key: i for i, key in enumerate(sorted(values, key=_order))}
+        yield tuple(  # type: ignore[misc]  # of two
+            Subgroups(
+                name,
+                np.array([place[type(v).__name__, v] for v in each.values], dtype=np.intp)[each.codes],
+                tuple(values[key] for key in place),
+            )
+            for each in (one, both[1][name])
+        )
+
+
+def _order(key: tuple[str, Any]) -> tuple[bool, bool, Any]:
+    """Missing values first, then numbers, then others by their kind and text."""
+    kind, value = key
+    number = _is_number(value)
+    return value is not None, not number, value if number else f"{kind} {value}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _shift(reference: Sample, new: Sample, one: Subgroups, other: Subgroups) -> ColumnShift:
+    size = len(one.values)
+    counts = [np.bincount(c.codes, s.weights, minlength=size) for c, s in ((one, reference), (other, new))]
+    shares = [c / c.sum() for c in counts]
+    rank = mid_ranks(sum(counts)[None])[0]
+    rows = [s.independent(rank[c.codes]) for c, s in ((one, reference), (other, new))]
+    told = [v for v in one.values if v is not None]
+    ordered = all(map(_is_number, told)) or all(isinstance(v, dt.date) for v in told)
+    statistic, pvalue = _of_numbers(shares, rows) if ordered else _of_categories(shares, rows)
+    held = np.flatnonzero(counts[0] > 0)
+    outside = np.ones(size, dtype=bool)
+    outside[slice(held[0], held[-1] + 1) if ordered else held] = False
+    return ColumnShift(one.name, statistic, pvalue, pvalue, float(shares[1][outside].sum()))
+
+
+def _of_numbers(shares: list[FloatArray], rows: list[float]) -> tuple[float, float]:
+    from scipy.special import kolmogorov
+
+    largest = float(np.abs(np.cumsum(shares[0] - shares[1])).max())
+    return largest, float(kolmogorov(largest * np.sqrt(rows[0] * rows[1] / (rows[0] + rows[1]))))
+
+
+def _of_categories(shares: list[FloatArray], rows: list[float]) -> tuple[float, float]:
+    from scipy.stats import chi2
+
+    counts = np.array([s * n for s, n in zip(shares, rows, strict=True)])
+    distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    rare = counts.sum(axis=0) < _FEWEST
+    counts = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    counts = counts[:, counts.sum(axis=0) > 0]
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    return distance, float(chi2.sf(((counts - expected) ** 2 / expected).sum(), max(counts.shape[1] - 1, 1)))
