@@ -105,7 +105,7 @@ class ReadCurves:
         return self._from(gaps, frequencies)[0]
 
     def _from(self, gaps: FloatArray, frequencies: FloatArray) -> FloatArray:
-        out = gaps[:, self.left] * (1 - self.part)
+        out: FloatArray = gaps[:, self.left] * (1 - self.part)
         out += gaps[:, self.right] * self.part
         out += self.at
         np.clip(out, 0, 1, out=out)

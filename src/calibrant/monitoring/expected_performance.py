@@ -309,7 +309,7 @@ class _Asked:
 def _mean_size(p: Predictions) -> float:
     """Rows in the group of a row, on average over rows."""
     weights = ones_or(p.weights, p.n_samples)
-    sizes = np.bincount(np.unique(p.units, return_inverse=True)[1], weights)
+    sizes = np.bincount(np.unique(np.asarray(p.groups), return_inverse=True)[1], weights)
     return float((sizes**2).sum() / of_variances(weights, integral=p.integral_weights).sum())
 
 

@@ -137,14 +137,14 @@ def _auc(rows: DecidedRows) -> Reader:
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0))
 
 
 def _over_classes(values: Iterable[FloatArray]) -> FloatArray:
     """Mean over the classes that have a value; NaN where none has."""
     each = np.stack(list(values))
     known = ~np.isnan(each)
-    return _ratio(np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(np.float64))
+    return _ratio(np.where(known, each, 0.0).sum(axis=0), np.asarray(known.sum(axis=0), dtype=np.float64))
 
 
 METRICS = {

@@ -188,7 +188,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         names = [printable(one.name) for one in self.shifted]
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         least = equals(min(one.adjusted for one in self.shifted))
-        return f"{same} No longer distributed as there: {', '.join(names[:_NAMED])}{more} (p {least})."
+        return f"{same} Distributed differently now: {', '.join(names[:_NAMED])}{more} (p {least})."
 
     def measured(self) -> list[Measure]:
         """Metrics, beside those of the reference."""
@@ -258,7 +258,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         told["metric"] = [METRICS[name].words for name in told["metric"]]
         if not self.periods:
             del told["period"], told["n_samples"]
-        moved = {
+        moved: dict[str, Any] = {
             "column": [one.name for one in self.shifts],
             "largest difference": [one.statistic for one in self.shifts],
             "p, adjusted": [pvalue_text(one.adjusted) for one in self.shifts],

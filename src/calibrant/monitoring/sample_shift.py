@@ -64,8 +64,8 @@ class ColumnShift(Result):
     @property
     def summary(self) -> str:
         """Whether it has shifted, and how much is outside."""
-        said = f"{printable(self.name)}: the same distribution has p {equals(self.adjusted)}"
-        return f"{said}; {100 * self.outside:.3g} % of the new rows are outside of the reference."
+        said = f"{printable(self.name)}: distributions differ by {self.statistic:.3f} (p {equals(self.adjusted)})"
+        return f"{said}; {100 * self.outside:.3g} % of the new rows are outside the values of the reference."
 
 
 class Sample(NamedTuple):
@@ -140,7 +140,7 @@ def _shift(reference: Sample, new: Sample, one: Subgroups, other: Subgroups) -> 
     size = len(one.values)
     counts = [np.bincount(c.codes, s.weights, minlength=size) for c, s in ((one, reference), (other, new))]
     shares = [c / c.sum() for c in counts]
-    rank = mid_ranks(sum(counts)[None])[0]
+    rank = mid_ranks((counts[0] + counts[1])[None])[0]
     rows = [s.independent(rank[c.codes]) for c, s in ((one, reference), (other, new))]
     told = [v for v in one.values if v is not None]
     ordered = all(map(_is_number, told)) or all(isinstance(v, dt.date) for v in told)

@@ -69,6 +69,7 @@ class PerformanceDisplay(Display):
         if not result.periods:
             inner = IntervalDisplay(result).plot()
             self.axes_, self.figure_ = inner.axes_, inner.figure_
+            self._explain(self.axes_[0])
             return self
         names = [metric.name for metric in result.metrics]
         figure, axes = new_figure(len(names), 1, 7.2, 0.9 + 1.25 * len(names), sharex=True)
@@ -80,11 +81,17 @@ class PerformanceDisplay(Display):
             ax.scatter(at, [m.value for m in found], s=18, c=color, zorder=3)
             ax.axhline(whole.reference, color=IDENTITY_COLOR, linewidth=1.1, linestyle=(0, (5, 4)), zorder=1)
             ax.set_title(METRICS[whole.name].words, fontsize=9, loc="left")
+            ax.margins(y=0.12)
             draw_grid(ax, "y")
             ax.spines[["top", "right"]].set_visible(False)
             ax.tick_params(axis="x", labelbottom=i == len(names) - 1)
-        said = f"expected, {percent_text(result.level)} intervals; dashed: reference"
-        axes[0, 0].set_title(said, fontsize=9, loc="right", color="0.3")
+        self._explain(axes[0, 0])
         on_dates(axes[-1, 0], isinstance(result.periods[0].start, dt.date))
         self.axes_, self.figure_ = axes[:, 0], figure
         return self
+
+    def _explain(self, ax: Any) -> None:
+        """What is drawn, above the first axes."""
+        dashed = "; dashed: reference" if self.result.n_reference else ""
+        said = f"expected, {percent_text(self.result.level)} intervals{dashed}"
+        ax.set_title(said, fontsize=9, loc="right", color="0.3")
