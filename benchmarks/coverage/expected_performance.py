@@ -3,12 +3,12 @@
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.expected_performance --store FILE [--repetitions 100] [--write FILE]
 
 The peer is `nannyml` 0.13.1 from PyPI (it needs `statsmodels` beside it); without it only our figures are made. 2,000
-labelled and 1,000 new rows. Four families have scores from a beta distribution and known chances: log-odds divided by
-1.7 (*overconfident*), right below 0.5 and too high by up to 0.2 above (*one-sided*), scores of one decimal whose chances
-are those of the fourth power mean with ¼ (*grid*), and log-odds with a bump of 0.8 about 0.3 (*bump*). Four are models of
-scikit-learn fitted to 1,000 other rows of eight features, two of which interact: logistic regression, naive Bayes, a
-forest, boosting. One is naive Bayes of three classes. No choice was made on any of these families: those that were
-looked at had other scores and other chances.
+labelled and 1,000 new rows. Four families have scores from a beta distribution and known chances: log-odds divided
+by 1.7 (*overconfident*), right below 0.5 and too high by up to 0.2 above (*one-sided*), scores of one decimal whose
+chances are those of the fourth power mean with ¼ (*grid*), and log-odds with a bump of 0.8 about 0.3 (*bump*). Four
+are models of scikit-learn fitted to 1,000 other rows of eight features, two of which interact: logistic regression,
+naive Bayes, a forest, boosting. One is naive Bayes of three classes. No choice was made on any of these families:
+those that were looked at had other scores and other chances.
 
 Shifts: none; *covariate*, where new rows are drawn in proportion to e^(2s) of the score s (of three classes that of the
 first); *label*, where only three in ten of the positives are kept, of three classes of the first, and where we are
@@ -109,7 +109,10 @@ def outcome(family: str, shift: str, seed: int) -> list[float]:
         said = [metric.reference for metric in true.metrics]
         peer = _peer(y, p, labels, new) if find_spec("nannyml") else []
     ours = [(m.value, *m.interval) for m in found.metrics]
-    rows = [(value - s, low <= s <= high, high - low) for (value, low, high), s in zip([*ours, *peer], said + said)]
+    rows = [
+        (value - s, low <= s <= high, high - low)
+        for (value, low, high), s in zip([*ours, *peer], said + said, strict=False)
+    ]
     return [float(v) for v in np.array(rows, dtype=float).T.reshape(-1)]
 
 
@@ -152,7 +155,9 @@ def main() -> None:
 def write(path: Path, done: list[Any], repetitions: int) -> None:
     """The page."""
     kept = [row for row in done if row[2] < repetitions]
-    table = {cell: np.array([row[3:] for row in kept if tuple(row[:2]) == cell]) for cell in {(r[0], r[1]) for r in kept}}
+    table = {
+        cell: np.array([row[3:] for row in kept if tuple(row[:2]) == cell]) for cell in {(r[0], r[1]) for r in kept}
+    }
     number = len(OURS) + len(PEERS)
     lines = [
         "# Expected performance: errors beside CBPE, and coverage",
@@ -164,8 +169,8 @@ def write(path: Path, done: list[Any], repetitions: int) -> None:
         "",
         "## Errors",
         "",
-        "Mean absolute difference from what the labels of the same rows said, in thousandths: ours / CBPE's. In brackets",
-        "the difference in standard errors of the paired difference; negative: ours is smaller.",
+        "Mean absolute difference from what the labels of the same rows said, in thousandths: ours / CBPE's. In",
+        "brackets the difference in standard errors of the paired difference; negative: ours is smaller.",
         "",
         "| scores | shift | " + " | ".join(METRICS[name].words for name in PEERS) + " |",
         "|---|---|" + "---:|" * len(PEERS),
@@ -190,8 +195,9 @@ def write(path: Path, done: list[Any], repetitions: int) -> None:
         "|---|---|" + "---:|" * len(OURS),
     ]
     for cell in ordered:
-        cover = 100 * table[cell][:, number : 2 * number].mean(axis=0)
-        texts = [f"{v:.0f} ({cover[len(OURS) + i]:.0f})" if i < len(PEERS) else f"{v:.0f}" for i, v in enumerate(cover[:7])]
+        cover = [f"{v:.0f}" for v in 100 * table[cell][:, number : 2 * number].mean(axis=0)]
+        ours, peer = cover[: len(OURS)], cover[len(OURS) :]
+        texts = [f"{a} ({b})" for a, b in zip(ours, peer, strict=False)] + ours[len(PEERS) :]
         lines.append(f"| {cell[0]} | {cell[1]} | " + " | ".join(texts) + " |")
     lines += ["", *_said(table, ordered, number)]
     arguments.finish(type("Options", (), {"write": path})(), lines)
@@ -207,11 +213,12 @@ def _said(table: dict[Any, np.ndarray], ordered: list[Any], number: int) -> list
         better, worse = better + int((z < -2).sum()), worse + int((z > 2).sum())
     out = []
     for shift in SHIFTS:
-        cover = np.concatenate([100 * table[c][:, number : number + len(OURS)].mean(axis=0) for c in ordered if c[1] == shift])
+        some = [table[cell][:, number : number + len(OURS)] for cell in ordered if cell[1] == shift]
+        cover = 100 * np.concatenate([one.mean(axis=0) for one in some])
         inside = int(((cover >= 90) & (cover <= 97)).sum())
         out.append(
-            f"Shift *{shift}*: coverage is {cover.mean():.1f} % on average, from {cover.min():.0f} to {cover.max():.0f};"
-            f" {inside} of {len(cover)} cells are within 90 to 97 %, {int((cover < 90).sum())} below."
+            f"Shift *{shift}*: coverage is {cover.mean():.1f} % on average, from {cover.min():.0f} to "
+            f"{cover.max():.0f}; {inside} of {len(cover)} cells are within 90 to 97 %, {int((cover < 90).sum())} below."
         )
     cells = len(ordered) * len(PEERS)
     return [f"Ours is smaller by more than two standard errors in {better} of {cells} cells, larger in {worse}.", *out]

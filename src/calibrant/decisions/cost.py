@@ -337,7 +337,7 @@ def expected_cost(
     mean = _Mean(p, level)
     rows, expected = np.arange(len(codes)), matrix @ table
     acting = _Acting.of(table, positive)
-    taken = expected.argmin(axis=1) if acting is None else acting.from_threshold(matrix, acting.threshold)
+    taken = cheapest(matrix, table, positive)
     realised, stated = table[codes, taken], expected[rows, taken]
     half = None if acting is None else table[codes, acting.from_threshold(matrix, 0.5)]
     after, who, best_threshold = None, None, None
@@ -345,8 +345,7 @@ def expected_cost(
         sample = _sample_of(p, matrix, codes)
         one, who = _ready(calibrator, sample)
         new, _ = held_out(one, sample, _folds(mean.units, cv, random_state))
-        chosen = (new @ table).argmin(axis=1) if acting is None else acting.from_threshold(new, acting.threshold)
-        after = table[codes, chosen]
+        after = table[codes, cheapest(new, table, positive)]
         if acting is not None:
             best_threshold = acting.threshold_after(fit_quietly(one, sample), matrix, mean.units.row_mass)
     always = mean.units.row_mass @ table[codes]
@@ -484,6 +483,12 @@ class _Acting:
         if acts.any():
             return float(between[acts.argmax()])
         return float(ends[first + 1]) if first < len(score) else float("inf")
+
+
+def cheapest(matrix: FloatArray, table: FloatArray, positive: int) -> AnyArray:
+    """Decisions (n,) of least expected cost, by probabilities (n, K) and costs (K, A)."""
+    acting = _Acting.of(table, positive)
+    return (matrix @ table).argmin(axis=1) if acting is None else acting.from_threshold(matrix, acting.threshold)
 
 
 def _variance(matrix: FloatArray, table: FloatArray, taken: AnyArray) -> FloatArray:

@@ -102,7 +102,7 @@ class ReadCurves:
     def mean(self) -> FloatArray:
         """Probabilities (n,) by the mean of all."""
         gaps, frequencies = (v.mean(axis=0, keepdims=True) for v in (self.curves.gaps, self.curves.frequencies))
-        return self._from(gaps, frequencies)[0]
+        return np.asarray(self._from(gaps, frequencies)[0])
 
     def _from(self, gaps: FloatArray, frequencies: FloatArray) -> FloatArray:
         out: FloatArray = gaps[:, self.left] * (1 - self.part)

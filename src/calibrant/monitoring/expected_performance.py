@@ -30,6 +30,7 @@ from ..data.result import with_origin
 from ..data.types import FloatArray, IntArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or
+from ..decisions.cost import cheapest
 from ..decisions.priors import (
     PriorEstimate,
     class_shares,
@@ -41,6 +42,7 @@ from ..decisions.priors import (
 from ..decisions.thresholds import check_costs
 from ..exceptions import PriorShiftWarning
 from ..measure.drawn_curve import DrawnCurves
+from ..measure.scoring_rules import matrix_of
 from ..notions import ClassSpecific, only_problem
 from .metrics import METRICS, DecidedRows, one_hot
 from .outcomes import MOST_ROWS, OutcomeCurves, values_drawn
@@ -419,7 +421,7 @@ def _metrics(metric: Any, costs: Any) -> list[str]:
 
 def _decided(p: Predictions, threshold: float, costs: Any) -> DecidedRows:
     """Rows with what is decided about them."""
-    k, second = p.n_classes, _second(p)
+    k, second, matrix = p.n_classes, _second(p), matrix_of(p)
     threshold = check_fraction("threshold", threshold)
     if costs is not None:
         if threshold != 0.5:
@@ -427,11 +429,11 @@ def _decided(p: Predictions, threshold: float, costs: Any) -> DecidedRows:
         table = check_costs(costs, k, second)
         if table.shape[1] != k:
             raise ValueError(f"costs must have a column for each of {k} classes; got {table.shape[1]}")
-        decided = (p.matrix @ table).argmin(axis=1)
+        decided = cheapest(matrix, table, second)
     else:
         if k != 2 and threshold != 0.5:
             raise ValueError(f"threshold is for two classes; got {k}: pass costs")
         table = 1 - np.eye(k)
-        decided = np.where(p.score(second) >= threshold, second, 1 - second) if k == 2 else p.matrix.argmax(axis=1)
+        decided = np.where(p.score(second) >= threshold, second, 1 - second) if k == 2 else matrix.argmax(axis=1)
     about = (second,) if k == 2 else tuple(range(k))
-    return DecidedRows(p.matrix, decided, ones_or(p.weights, p.n_samples), about, table, p.positive is not None)
+    return DecidedRows(matrix, decided, ones_or(p.weights, p.n_samples), about, table, p.positive is not None)

@@ -92,8 +92,12 @@ def values_drawn(
         likely = places.of(draws)
         expected = values_of(read, likely)
         outcomes = values_of(read, _outcomes(likely, rng))
-        drawn.append(expected - middle + spread * (outcomes - expected))
-    return value, value + np.concatenate(drawn)
+        # Where an outcome may cost infinitely much, whether it does is all that counts.
+        known = np.isfinite(middle) & np.isfinite(expected) & np.isfinite(outcomes)
+        around = (expected, np.broadcast_to(middle, expected.shape)), (outcomes, expected)
+        curve, rest = (np.subtract(a, b, out=np.zeros(expected.shape), where=known) for a, b in around)
+        drawn.append(np.where(known, value + curve + spread * rest, outcomes))
+    return value, np.concatenate(drawn)
 
 
 def _tiles(n_draws: int, size: int) -> Iterator[slice]:
