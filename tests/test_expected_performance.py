@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, ks_2samp
 from sklearn import metrics as sk
 
 import calibrant as cal
 from calibrant.measure.drawn_curve import DrawnCurves
-from calibrant.monitoring.metrics import METRICS, DecidedRows, one_hot
+from calibrant.monitoring.performance_metrics import METRICS, DecidedRows, one_hot
 from calibrant.notions import ClassSpecific, only_problem
 
 FEW = {"n_resamples": 20}
@@ -36,6 +36,7 @@ def by_name(found):
     return {m.name: m for m in found.metrics}
 
 
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
 def test_the_metrics_of_labels_are_those_of_scikit_learn(seed, weighted):
     y, p = rows(seed, 60)
@@ -92,6 +93,7 @@ def test_soft_outcomes_give_the_expectation_by_enumeration(name):
     assert read(q[None])[0] == pytest.approx(expected, abs=1e-12 if exact else 0.12)
 
 
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6))
 def test_curves_are_read_as_lines_between_their_points(seed):
     y, p = rows(seed, 200)

@@ -56,6 +56,7 @@ CALLS = {
     "estimate": lambda seed: cal.estimate(Y, P, random_state=seed),
     "estimate_prior": lambda seed: cal.estimate_prior(P, reference=(Y, P), random_state=seed),
     "evalue_test": lambda seed: cal.significance.evalue_test(Y, P, random_state=seed),
+    "expected_performance": lambda seed: cal.expected_performance(P, reference=(Y, P), random_state=seed),
     "expected_cost": lambda seed: cal.expected_cost(Y, P, {"fp": 1, "fn": 2}, random_state=seed),
     "grouping_loss": lambda seed: cal.scores.grouping_loss(Y, P, X, random_state=seed),
     "hosmer_lemeshow_test": lambda seed: cal.significance.hosmer_lemeshow_test(Y, P, random_state=seed),

@@ -21,7 +21,7 @@ TOP = {
     "repair": "CalibratedModel AutoCalibrator TemperatureScaling compare_calibrators save_calibrator load_calibrator "
     "estimate_prior resampled_prior shift_prior",
     "scale": "Accumulator from_frame as_predictions censoring_weights Predictions",
-    "time": "CalibrationMonitor calibration_over_time",
+    "time": "CalibrationMonitor calibration_over_time expected_performance",
     "pictures": "ReliabilityDisplay",
     "values": "Binned EmpiricalBayes",
     "modules": " ".join((*MODULES, "torch")),

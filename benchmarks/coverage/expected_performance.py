@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.monitoring.metrics import METRICS
+from calibrant.monitoring.performance_metrics import METRICS
 
 from .. import arguments
 from ..store import lines_of

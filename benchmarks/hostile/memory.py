@@ -139,6 +139,7 @@ def drawn_arguments(draw: Draw, rows: Rows, function: Any, name: str, skip: tupl
 OWN = ("shift_prior", "decide", "Accumulator", "CalibrationMonitor", "survey_restored", "survey_true_map", "true_map")
 MORE_ROWS = {
     *(("select_calibrator", "scores"), ("select_calibrator", "y"), ("estimate_prior", "p_new")),
+    ("expected_performance", "p_new"),
     *(("optimism_corrected", "X"), ("optimism_corrected", "y")),
     *((name, "scores") for name in ("survey_restored", "survey_true_map", "true_map")),
     *(("shift_prior", "y_prob"), ("decide", "y_prob"), ("survey_distorted", "posterior")),
@@ -180,7 +181,7 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
             args, given = _as_sums(draw, given)
         else:
             args = [given.pop("y_true"), given.pop("y_prob")]
-    if name == "estimate_prior" and isinstance(given.get("reference"), str):
+    if name in ("estimate_prior", "expected_performance") and isinstance(given.get("reference"), str):
         given["reference"] = cal.as_predictions([0, 1] * 10, np.linspace(0.1, 0.9, 20))
     if name == "optimism_corrected":
         given["model"] = draw.one([LogisticRegression(), LogisticRegression, None, c.PlattScaling()])

@@ -16,7 +16,9 @@ from .decisions.selective import RiskCoverage
 from .frames.subgroup_sums import SubgroupSums
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
 from .monitoring.over_time_result import CalibrationOverTime, Change, Period
+from .monitoring.performance_result import ExpectedMetric, ExpectedPerformance, ExpectedPeriod
 from .monitoring.periods import TimeInterval
+from .monitoring.sample_shift import ColumnShift
 from .reporting.class_table import ClassRow
 from .reporting.comparison import CalibratorComparison, ComparedCalibrator
 from .reporting.evidence import Evidence, RepairGain
@@ -38,6 +40,7 @@ __all__ = [
     "CensoringWeights",
     "Change",
     "ClassRow",
+    "ColumnShift",
     "ComparedCalibrator",
     "ComparedModel",
     "ConfidenceDirection",
@@ -50,6 +53,9 @@ __all__ = [
     "Estimate",
     "Evidence",
     "ExpectedCost",
+    "ExpectedMetric",
+    "ExpectedPerformance",
+    "ExpectedPeriod",
     "GroupingLoss",
     "Interval",
     "MeanCost",

@@ -61,6 +61,7 @@ def everything():
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()
     monitor.update(y, p)
+    few = {"n_resamples": 20}
     return {
         "estimate": estimate,
         "estimate of classes": cal.estimate(k, q, notion="classwise", random_state=0),
@@ -109,6 +110,11 @@ def everything():
         "monitor": monitor,
         "censoring": cal.censoring_weights(p, y, 0.5),
         "predictions": cal.as_predictions(y, p),
+        "expected performance": (expected := cal.expected_performance(p, reference=(y, p), time=day, **few)),
+        "expected metric": expected.metrics[0],
+        "expected period": expected.periods[0],
+        "shift of a column": expected.shifts[0],
+        "expected performance of all": cal.expected_performance(q, reference=(k, q), prior="estimate", **few),
         "base rate": cal.estimate_prior(p, reference=(y, p), n_resamples=20),
         "base rates": cal.estimate_prior(q, reference=(k, q), n_resamples=20),
     }

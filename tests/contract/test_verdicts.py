@@ -164,6 +164,7 @@ def displays():
         "MonitorDisplay": monitor,
         "NullDistributionDisplay": cal.calibration_test(y, p, n_resamples=50),
         "OverTimeDisplay": cal.calibration_over_time(y, p, np.arange(len(y))),
+        "PerformanceDisplay": cal.expected_performance(p, reference=(y, p), time=np.arange(len(y)), n_resamples=50),
         "ReliabilityDisplay": cal.report(y, p),
         "RiskCoverageDisplay": cal.decisions.risk_coverage(y, p),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),

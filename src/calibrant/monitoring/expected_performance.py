@@ -44,12 +44,12 @@ from ..exceptions import PriorShiftWarning
 from ..measure.drawn_curve import DrawnCurves
 from ..measure.scoring_rules import matrix_of
 from ..notions import ClassSpecific, only_problem
-from .metrics import METRICS, DecidedRows, one_hot
 from .outcomes import MOST_ROWS, OutcomeCurves, values_drawn
 from .over_time import rows_needed
+from .performance_metrics import METRICS, DecidedRows, one_hot
 from .performance_result import ExpectedMetric, ExpectedPerformance, ExpectedPeriod
 from .periods import Periods, Times
-from .sample_shift import Sample, of_scores, read_features, shifts
+from .sample_shift import RowsOfSample, of_scores, read_features, shifts
 
 #: Metrics that are given by default; the cost is where there are costs.
 _USUAL = tuple(name for name in METRICS if name != "cost")
@@ -98,10 +98,11 @@ def expected_performance(
     calibrator : Calibrator, optional
         A fitted calibrator, through which all scores go first. Without a reference its probabilities are taken as they
         are, and the interval has the uncertainty of the rows only.
-    metric : {"auto", "accuracy", "cost", "log-loss", "brier", "precision", "recall", "f1", "roc-auc"} or list of them
-        ``"auto"``: all, and the cost where there are ``costs``. The first one is ``.value``. Precision, recall, F1 and
-        AUC are of the positive class, or of more than two classes the mean over those that have one (AUC: one against
-        the rest); the Brier score is that of :func:`calibrant.scores.mean_score`.
+    metric : str or list of str, default "auto"
+        ``"accuracy"``, ``"cost"``, ``"log-loss"``, ``"brier"``, ``"precision"``, ``"recall"``, ``"f1"`` or
+        ``"roc-auc"``; ``"auto"``: all of them, the cost where there are ``costs``. The first one is ``.value``.
+        Precision, recall, F1 and AUC are of the positive class, or of more than two classes the mean over those that
+        have one (AUC: one against the rest); the Brier score is that of :func:`calibrant.scores.mean_score`.
     threshold : float in (0, 1), default 0.5
         Probability from which on a row of two classes is decided positive; of more classes the most probable is taken.
     costs : array-like of shape (K, K), or mapping with the keys "fp" and "fn", optional
@@ -231,15 +232,15 @@ class _Rows(NamedTuple):
         return cls(rows_with_weight(p), places if p.weights is None else places[p.weights > 0], p.n_given)
 
     @property
-    def sample(self) -> Sample:
+    def sample(self) -> RowsOfSample:
         p = self.rows
         groups = None if p.together is None else np.unique(p.together, return_inverse=True)[1]
-        return Sample(ones_or(p.weights, p.n_samples), p.integral_weights, groups)
+        return RowsOfSample(ones_or(p.weights, p.n_samples), p.integral_weights, groups)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What is asked of some of the new rows, and of all."""
+    """A question about the new rows, and its answer for some of them."""
 
     metrics: list[str]
     rows: DecidedRows

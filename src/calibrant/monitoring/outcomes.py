@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.types import FloatArray
 from ..measure.drawn_curve import DrawnCurves, ReadCurves
-from .metrics import DecidedRows, Metric, Reader
+from .performance_metrics import DecidedRows, Metric, Reader
 
 #: Probabilities that are drawn at once, and rows that draws are made of.
 _TOGETHER, MOST_ROWS = 1 << 22, 50_000
@@ -38,7 +38,7 @@ class OutcomeCurves:
     ratios: FloatArray | None = None
 
     def read(self, probs: FloatArray) -> ReadOutcomes:
-        """Of rows with probabilities (n, K)."""
+        """Curves at rows with probabilities (n, K)."""
         places = [curve.read(probs[:, k]) for k, curve in zip(self.columns, self.curves, strict=True)]
         return ReadOutcomes(self, places)
 

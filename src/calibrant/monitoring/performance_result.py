@@ -10,7 +10,7 @@ from ..data.printing import equals, half_width, known, printable, printable_line
 from ..data.result import Measure, MeasuresDrawn, Paged, Result, Section
 from ..data.types import Interval, Label
 from ..decisions.priors import PriorEstimate
-from .metrics import METRICS
+from .performance_metrics import METRICS
 from .periods import Time
 from .sample_shift import ColumnShift
 
@@ -46,6 +46,8 @@ class ExpectedMetric(Result):
     >>> found.metrics[0].name, bool(0.1 < found.metrics[0].value < 0.25)
     ('brier', True)
     """
+
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
 
     name: str
     value: float
@@ -88,6 +90,8 @@ class ExpectedPeriod(Result):
     ['2026-01', '2026-02']
     """
 
+    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+
     name: str
     start: Time
     end: Time
@@ -102,7 +106,7 @@ class ExpectedPeriod(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedPerformance(MeasuresDrawn, Paged):
-    """What a model is expected to be worth on rows without labels.
+    """Metrics that a model is expected to have on rows without labels.
 
     Attributes
     ----------
@@ -177,7 +181,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
 
     @property
     def _assumed(self) -> str:
-        """What makes the numbers right."""
+        """Assumption under which the numbers are right, and what contradicts it."""
         if self.prior is not None:
             return "Right if base rates are all that has changed."
         if not self.n_reference:

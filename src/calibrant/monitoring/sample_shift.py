@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class ColumnShift(Result):
     (True, 0.2)
     """
 
+    _unpictured: ClassVar[str] = "No picture: a shift is two numbers."
+
     name: str
     statistic: float
     pvalue: float
@@ -68,7 +70,7 @@ class ColumnShift(Result):
         return f"{said}; {100 * self.outside:.3g} % of the new rows are outside the values of the reference."
 
 
-class Sample(NamedTuple):
+class RowsOfSample(NamedTuple):
     """Weights of rows, whether they count repeats, and codes of groups."""
 
     weights: FloatArray
@@ -87,7 +89,9 @@ class Sample(NamedTuple):
         return size if alone <= 0 else size / max(between / alone, 1.0)
 
 
-def shifts(reference: Sample, new: Sample, columns: list[tuple[Subgroups, Subgroups]]) -> tuple[ColumnShift, ...]:
+def shifts(
+    reference: RowsOfSample, new: RowsOfSample, columns: list[tuple[Subgroups, Subgroups]]
+) -> tuple[ColumnShift, ...]:
     """Test each column, and adjust for their number."""
     found = [_shift(reference, new, one, other) for one, other in columns]
     adjusted = holm(np.array([one.pvalue for one in found]))
@@ -136,7 +140,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _shift(reference: Sample, new: Sample, one: Subgroups, other: Subgroups) -> ColumnShift:
+def _shift(reference: RowsOfSample, new: RowsOfSample, one: Subgroups, other: Subgroups) -> ColumnShift:
     size = len(one.values)
     counts = [np.bincount(c.codes, s.weights, minlength=size) for c, s in ((one, reference), (other, new))]
     shares = [c / c.sum() for c in counts]

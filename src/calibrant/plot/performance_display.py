@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ..data.checks import check_type
 from ..monitoring.expected_performance import expected_performance
-from ..monitoring.metrics import METRICS
+from ..monitoring.performance_metrics import METRICS
 from ..monitoring.performance_result import ExpectedPerformance
 from .base import Display, draw_grid
 from .fitting import new_figure
@@ -91,7 +91,7 @@ class PerformanceDisplay(Display):
         return self
 
     def _explain(self, ax: Any) -> None:
-        """What is drawn, above the first axes."""
+        """Name the marks, above the first axes."""
         dashed = "; dashed: reference" if self.result.n_reference else ""
         said = f"expected, {percent_text(self.result.level)} intervals{dashed}"
         ax.set_title(said, fontsize=9, loc="right", color="0.3")

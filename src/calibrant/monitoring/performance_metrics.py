@@ -1,4 +1,4 @@
-"""What decisions and probabilities are worth, by how probable each outcome is: read of labels and of drawn curves."""
+"""Metrics of decisions and probabilities, by how probable each outcome is: read of labels and of drawn curves."""
 
 from __future__ import annotations
 
