@@ -142,7 +142,7 @@ def main() -> None:
     below = sum(right[period.name] < period.metrics[0].value for period in since)
     loans_said = (
         f"{inside} of {len(months)} intervals contain what labels said later. The fall in April was foreseen, since\n"
-        "scores moved towards a half. That the same score has meant less since then ([over_time.md](over_time.md)) was\n"
+        "scores moved towards a half. That the same score has meant less since ([over_time.md](over_time.md)) was\n"
         f"not: labels said less than expected in {below} of {len(since)} months, by "
         f"{np.mean([p.metrics[0].value - right[p.name] for p in since]):.4f} on average."
     )
