@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -291,11 +291,15 @@ class _Asked:
         spread = float(weights.sum() / (weights @ weights)) if new.integral_weights else 1.0
         if new.groups is None or self.known is None or self.known.rows.groups is None:
             return spread
-        known = self.known.rows
+        return spread * (1 + self._alike * (_mean_size(new) - 1))
+
+    @cached_property
+    def _alike(self) -> float:
+        """Correlation of the outcomes of rows of one group, beside their scores, in the labelled rows."""
+        known = cast("_Rows", self.known).rows
         effect = max(float(np.max(one.design or 1.0)) for one in _problems(known))
-        of_size = [_mean_size(p) - 1 for p in (known, new)]
-        alike = (effect - 1) / of_size[0] if of_size[0] > 0 else 0.0
-        return spread * (1 + min(alike, 1.0) * of_size[1])
+        others = _mean_size(known) - 1
+        return min((effect - 1) / others, 1.0) if others > 0 else 0.0
 
     def by_period(self, time: Any, every: Any, rng: np.random.Generator) -> Iterator[ExpectedPeriod]:
         """Each period."""
