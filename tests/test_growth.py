@@ -48,7 +48,7 @@ SQUARED = {"kernel_test"}
 #: Steps of Python for every block of rows or draws.
 STEPS = {"calibration_test", "adaptive_test", "compare_models"}
 #: What is held at a time whatever n: from so many rows on it is no more.
-BLOCKS = {*STEPS, "report"}
+BLOCKS = {*STEPS, "report", "expected_performance"}
 
 
 def rows(n):

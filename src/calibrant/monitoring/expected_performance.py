@@ -12,7 +12,6 @@ import numpy as np
 
 from ..calibrators import Calibrator
 from ..calibrators.label_shift import check_base_rates
-from ..comparison.subgroups.membership import Subgroups
 from ..data.checks import (
     check_choice,
     check_fraction,
@@ -49,7 +48,7 @@ from .over_time import rows_needed
 from .performance_metrics import METRICS, DecidedRows, one_hot
 from .performance_result import ExpectedMetric, ExpectedPerformance, ExpectedPeriod
 from .periods import Periods, Times
-from .sample_shift import RowsOfSample, of_scores, read_features, shifts
+from .sample_shift import BothSamples, RowsOfSample, of_scores, read_features, shifts
 
 #: Metrics that are given by default; the cost is where there are costs.
 _USUAL = tuple(name for name in METRICS if name != "cost")
@@ -378,18 +377,15 @@ def _curves(known: _Rows | None, new: Predictions, n_draws: int, rng: np.random.
     return OutcomeCurves(columns, tuple(DrawnCurves.of(one, n_draws, rng) for one in _problems(known.rows)), n_draws)
 
 
-def _columns(known: _Rows, new: _Rows, features: Any) -> list[tuple[Subgroups, Subgroups]]:
+def _columns(known: _Rows, new: _Rows, features: Any) -> list[BothSamples]:
     """Scores, and features, of both samples."""
     k, classes = new.rows.n_classes, new.rows.classes
     out = [
         of_scores("score" if k == 2 else f"score of {classes[i]}", known.rows.score(i), new.rows.score(i))
         for i in ([_second(new.rows)] if k == 2 else range(k))
     ]
-    if features is not None:
-        for one, other in read_features(features, known.n_given, new.n_given):
-            kept = replace(one, codes=one.codes[known.places]), replace(other, codes=other.codes[new.places])
-            out.append(kept)
-    return out
+    more = () if features is None else read_features(features, known.n_given, new.n_given)
+    return [*out, *(one.where(known.places, new.places) for one in more)]
 
 
 def _base_rates(prior: Any, known: _Rows | None) -> Any:

@@ -12,7 +12,7 @@ from ..measure.drawn_curve import DrawnCurves, ReadCurves
 from .performance_metrics import DecidedRows, Metric, Reader
 
 #: Probabilities that are drawn at once, and rows that draws are made of.
-_TOGETHER, MOST_ROWS = 1 << 22, 50_000
+_TOGETHER, MOST_ROWS = 1 << 20, 50_000
 
 
 @dataclass(frozen=True, eq=False)

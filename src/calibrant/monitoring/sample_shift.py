@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..comparison.subgroups.membership import Subgroups, read_subgroups
+from ..comparison.subgroups.membership import read_subgroups
 from ..data.checks import called
 from ..data.dependence import mid_ranks
 from ..data.predictions import effective_size
@@ -89,23 +89,34 @@ class RowsOfSample(NamedTuple):
         return size if alone <= 0 else size / max(between / alone, 1.0)
 
 
-def shifts(
-    reference: RowsOfSample, new: RowsOfSample, columns: list[tuple[Subgroups, Subgroups]]
-) -> tuple[ColumnShift, ...]:
+class BothSamples(NamedTuple):
+    """A column in both samples: codes of its ``size`` distinct values, in their order if they have one."""
+
+    name: str
+    reference: IntArray
+    new: IntArray
+    size: int
+    ordered: bool
+
+    def where(self, reference: IntArray, new: IntArray) -> BothSamples:
+        """Some rows of both."""
+        return self._replace(reference=self.reference[reference], new=self.new[new])
+
+
+def shifts(reference: RowsOfSample, new: RowsOfSample, columns: list[BothSamples]) -> tuple[ColumnShift, ...]:
     """Test each column, and adjust for their number."""
-    found = [_shift(reference, new, one, other) for one, other in columns]
+    found = [_shift(reference, new, column) for column in columns]
     adjusted = holm(np.array([one.pvalue for one in found]))
     return tuple(replace(one, adjusted=float(p)) for one, p in zip(found, adjusted, strict=True))
 
 
-def of_scores(name: str, reference: FloatArray, new: FloatArray) -> tuple[Subgroups, Subgroups]:
-    """A column of scores in both samples."""
+def of_scores(name: str, reference: FloatArray, new: FloatArray) -> BothSamples:
+    """A column of scores."""
     values, codes = np.unique(np.concatenate([reference, new]), return_inverse=True)
-    n, shown = len(reference), tuple(values.tolist())
-    return Subgroups(name, codes[:n], shown), Subgroups(name, codes[n:], shown)
+    return BothSamples(name, codes[: len(reference)], codes[len(reference) :], values.size, ordered=True)
 
 
-def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[tuple[Subgroups, Subgroups]]:
+def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[BothSamples]:
     """Judge the ``features`` argument: columns of the same names, for the reference and for the new rows."""
     if not isinstance(features, (tuple, list)) or len(features) != 2:
         raise TypeError(f"features must be a pair, of the reference and of the new rows; got {type(features).__name__}")
@@ -117,16 +128,13 @@ def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[tuple
         apart = sorted(both[0].keys() ^ both[1].keys())
         raise ValueError(f"features must have the same columns for both samples; {apart[0]!r} is in one only")
     for name, one in both[0].items():
-        values = {(type(v).__name__, v): v for v in (*one.values, *both[1][name].values)}
+        other = both[1][name]
+        values = {(type(v).__name__, v) for v in (*one.values, *other.values)}
         place = {key: i for i, key in enumerate(sorted(values, key=_order))}
-        yield tuple(  # type: ignore[misc]  # of two
-            Subgroups(
-                name,
-                np.array([place[type(v).__name__, v] for v in each.values], dtype=np.intp)[each.codes],
-                tuple(values[key] for key in place),
-            )
-            for each in (one, both[1][name])
-        )
+        first, second = (np.array([place[type(v).__name__, v] for v in c.values])[c.codes] for c in (one, other))
+        told = [v for _, v in values if v is not None]
+        ordered = all(map(_is_number, told)) or all(isinstance(v, dt.date) for v in told)
+        yield BothSamples(name, first, second, len(place), ordered)
 
 
 def _order(key: tuple[str, Any]) -> tuple[bool, bool, Any]:
@@ -140,19 +148,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _shift(reference: RowsOfSample, new: RowsOfSample, one: Subgroups, other: Subgroups) -> ColumnShift:
-    size = len(one.values)
-    counts = [np.bincount(c.codes, s.weights, minlength=size) for c, s in ((one, reference), (other, new))]
+def _shift(reference: RowsOfSample, new: RowsOfSample, column: BothSamples) -> ColumnShift:
+    each = ((column.reference, reference), (column.new, new))
+    counts = [np.bincount(codes, rows.weights, minlength=column.size) for codes, rows in each]
     shares = [c / c.sum() for c in counts]
     rank = mid_ranks((counts[0] + counts[1])[None])[0]
-    rows = [s.independent(rank[c.codes]) for c, s in ((one, reference), (other, new))]
-    told = [v for v in one.values if v is not None]
-    ordered = all(map(_is_number, told)) or all(isinstance(v, dt.date) for v in told)
-    statistic, pvalue = _of_numbers(shares, rows) if ordered else _of_categories(shares, rows)
+    sizes = [rows.independent(rank[codes]) for codes, rows in each]
+    statistic, pvalue = _of_numbers(shares, sizes) if column.ordered else _of_categories(shares, sizes)
     held = np.flatnonzero(counts[0] > 0)
-    outside = np.ones(size, dtype=bool)
-    outside[slice(held[0], held[-1] + 1) if ordered else held] = False
-    return ColumnShift(one.name, statistic, pvalue, pvalue, float(shares[1][outside].sum()))
+    outside = np.ones(column.size, dtype=bool)
+    outside[slice(held[0], held[-1] + 1) if column.ordered else held] = False
+    return ColumnShift(column.name, statistic, pvalue, pvalue, float(shares[1][outside].sum()))
 
 
 def _of_numbers(shares: list[FloatArray], rows: list[float]) -> tuple[float, float]:
