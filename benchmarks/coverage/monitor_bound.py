@@ -24,7 +24,7 @@ from calibrant.monitoring.start_mixture import StartMixture
 
 from .. import arguments
 from ..store import lines_of
-from .monitor import ALARM, FAMILIES, N, SHIFTS, START, WINDOWS, first, stream
+from .monitor import ALARM, FAMILIES, SHIFTS, START, WINDOWS, N, first, stream
 
 FIRST_SEED = 10_000
 
@@ -40,7 +40,7 @@ def known_shift(s: NDArray[Any], y: NDArray[Any], shift: float) -> NDArray[Any]:
 
 
 def outcome(family: str, shift: float, seed: int) -> dict[str, Any]:
-    """Largest log e-value of the ratio before the change, and its first passages after it; the monitor's alarm; windows."""
+    """The monitor's alarm; largest log e-values of the ratio, or its passages after the change; the same of windows."""
     s, y = stream(family, shift, FIRST_SEED + seed)
     sign = -1 if family.startswith("conf") else 1
     found: dict[str, Any] = {"ours": first(StartMixture(N).path(s, y)[0] >= ALARM)}
@@ -96,12 +96,10 @@ def write(options: Any, done: list[Any]) -> None:
         calm = every[family][0.0]
         for shift in SHIFTS[1:]:
             rows = every[family][shift]
-            best = min(
-                middle(
-                    [r[f"window {w}"] for r in rows], float(np.quantile([r[f"window {w}"] for r in calm], 0.95)), step
-                )
-                for w, step in ((w, max(w // 20, 1)) for w in WINDOWS)
-            )
+            best = np.inf
+            for w in WINDOWS:
+                level = float(np.quantile([r[f"window {w}"] for r in calm], 0.95))
+                best = min(best, middle([r[f"window {w}"] for r in rows], level, max(w // 20, 1)))
             ours = float(np.median([r["ours"] - START if r["ours"] >= START else np.inf for r in rows]))
             paths = [r[f"known {shift}"] for r in rows]
             tuned = float(np.quantile([r[f"known {shift}"] for r in calm], 0.95))
