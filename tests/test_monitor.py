@@ -8,9 +8,13 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 import calibrant as cal
+from calibrant.monitoring.awaited import Awaited
+from calibrant.monitoring.row_times import RowTimes
 from calibrant.monitoring.start_mixture import _A, _B
 from calibrant.significance import evalue
 
@@ -322,3 +326,40 @@ def test_false_alarms_are_rare():
         monitor.update(rng.random(5000) < p, p)
         alarms += monitor.alarm
     assert alarms / 300 <= 0.05 + 0.038
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.one_of(
+            st.dates(dt.date(2020, 1, 1), dt.date(2020, 1, 9)),
+            st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 9)),
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_a_lone_time_is_read_as_those_of_a_batch(times):
+    """Dates and datetimes one by one take a short way: the same is kept, and the same refused."""
+    lone, batch = RowTimes(), RowTimes()
+    for time in times:
+        found = []
+        for kept, given_time in ((lone, time), (batch, np.array([time], dtype="M8[us]"))):
+            try:
+                rows = kept.read(given_time, 1)
+                kept.keep(rows)
+                found.append(rows)
+            except ValueError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+    assert lone.to_list() == batch.to_list()
+
+
+def test_the_oldest_predictions_expire_one_by_one():
+    awaited = Awaited(3)
+    for i in range(5):
+        awaited.add(i, 0.5, None, logits=False)
+    assert (len(awaited), awaited.expired) == (3, 2)
+    assert awaited.scores([2, 3, 4]) == [0.5] * 3
+    with pytest.raises(ValueError, match="is not open"):
+        awaited.scores([1])

@@ -42,8 +42,8 @@ class Awaited:
             read = Times.read([time], 1)
             time = read.shown(read.values[0])
         self._open |= {name: (score, time) for name, score in zip(names, scores.tolist(), strict=True)}
-        for name in list(self._open)[: max(len(self._open) - self.most, 0)]:
-            del self._open[name]
+        while len(self._open) > self.most:
+            del self._open[next(iter(self._open))]
             self.expired += 1
 
     def scores(self, names: Sequence[Any]) -> list[Any]:

@@ -287,7 +287,9 @@ class CalibrationMonitor(Drawn):
             raise ValueError(
                 f"y_true must have one label for each of {len(names)} keys, which differ; got {len(labels)}"
             )
-        found = self.update(labels, self._awaited.scores(names), time=time)
+        scores = self._awaited.scores(names)
+        alone = not many and isinstance(scores[0], float)  # a lone row takes the short way
+        found = self.update(y_true, scores[0], time=time) if alone else self.update(labels, scores, time=time)
         self._awaited.remove(names)
         return found
 

@@ -14,6 +14,16 @@ from .periods import Times, read_time, time_text, written_time
 _MOST, _OF_A_BATCH = 511, 255
 
 
+_MIDNIGHT = dt.time()
+
+
+def _comparable(time: Any) -> Any:
+    """A number, or a date as the beginning of its day; None for a time of a zone, which is read with its clock."""
+    if isinstance(time, dt.datetime):
+        return time if time.tzinfo is None else None
+    return dt.datetime.combine(time, _MIDNIGHT) if isinstance(time, dt.date) else time
+
+
 class RowTimes:
     """Numbers of rows with the time at which they came, in order; times do not decrease."""
 
@@ -35,10 +45,10 @@ class RowTimes:
         if time is None:
             return []
         before = self.last
-        if type(time) in (int, float, dt.date) and type(time) is type(before):
-            later: Any = time
-            if later >= before:  # what is said below, in less time
-                return [(n, time)]
+        if before is not None and type(time) in (int, float, dt.date, dt.datetime):
+            now, last_one = _comparable(time), _comparable(before)
+            if type(now) is type(last_one) and now >= last_one:  # what is said below, in less time
+                return [(n, now.date() if isinstance(now, dt.datetime) and now.time() == _MIDNIGHT else time)]
         single = isinstance(time, (str, int, float, dt.date, np.generic))
         times = Times.read([time] * n if single else time, n)
         if not n:
