@@ -123,7 +123,8 @@ Each of 14 alternatives (log-odds shifted by up to ± 1.2, or stretched by 0.5 t
 row with a small part of the wealth. So a change is found about as soon however long the rows before were calibrated.
 `since` is the row at which the alternative that fits best begins to fit. With `horizon=None` the guarantee is for ever,
 and changes are found later. False alarms and delays, beside other monitors:
-[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md).
+[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md). A monitor that knew how large the change would be
+would be somewhat sooner: [benchmarks/coverage/monitor_bound.md](../benchmarks/coverage/monitor_bound.md).
 
 Several classes: the confidence, one class, or `notion="classwise"`, which averages the classes' e-values. Rows that
 depend on each other: `groups=`, one bet a group, all of whose rows are in one batch.
