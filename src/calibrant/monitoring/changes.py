@@ -10,7 +10,7 @@ import numpy as np
 
 from ..comparison.subgroups.heterogeneity import PooledMap
 from ..data.types import AnyArray, FloatArray, IntArray
-from .periods import Times, compact
+from .periods import Times, compact, ends_of
 
 #: Blocks of time between which a change is looked for at most, rows that find their edges, and rows worked on at once.
 _BLOCKS, _SAMPLE, _TILE = 1000, 200_000, 1 << 16
@@ -85,14 +85,11 @@ class Blocks:
 
 def cut(times: Times, at_most: int = _BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
     """Block of each row, and the blocks' first and last times: about equal in rows, and rows of one time together."""
-    values = times.values
-    part = np.sort(values[:: max(values.size // _SAMPLE, 1)])
+    part = np.sort(times.values[:: max(times.values.size // _SAMPLE, 1)])
     edges = np.unique(part[np.linspace(0, part.size - 1, at_most + 1).astype(np.intp)[1:-1]])
+    values, places = times.distinct
     used, code = compact(np.searchsorted(edges, values, side="right"))
-    first, last = np.full(used.size, values.max()), np.full(used.size, values.min())
-    np.minimum.at(first, code, values)
-    np.maximum.at(last, code, values)
-    return code, (first, last)
+    return code[places], ends_of(values, code, used.size)
 
 
 class Located(NamedTuple):

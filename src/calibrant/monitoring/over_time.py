@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, SubgroupsOfRows, assess
+from ..comparison.subgroups.cells import cell_keys, coarse_cells
 from ..comparison.subgroups.heterogeneity import PooledMap
 from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupColumn
 from ..data.checks import check_level, check_number, check_random_state
+from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.types import Interval, Label, RandomState
 from ..data.validation import as_predictions
@@ -26,6 +28,8 @@ from .periods import LEAST_ROWS, Periods, Time, TimeInterval, Times
 
 #: Periods without rows that are named.
 _NAMED = 5
+#: Rows beyond which changes are looked for among cells of them.
+_MANY_ROWS = 1 << 20
 #: Draws of Kuiper's test of each period.
 _RESAMPLES = 1999
 
@@ -136,14 +140,8 @@ def calibration_over_time(
     periods = Periods.of(times, every, rows_needed(problem.scores, tolerance, level))
     named = Subgroups("time", periods.codes, tuple(range(len(periods.names))))
     column = SubgroupsOfRows.of(problem, named, groups)
-    code, ends = cut(times)
-    rows = (problem.scores, problem.outcomes, problem.weights, None if problem.integral else _squares(problem.weights))
     asked = Asked(chosen.name, problem.label, p.n_samples, reader, level)
-    return over_time(column, periods, Fine(code, ends, rows, times), asked, check_random_state(random_state))
-
-
-def _squares(weights: Any) -> Any:
-    return None if weights is None else weights**2
+    return over_time(column, periods, Fine.of(problem, times), asked, check_random_state(random_state))
 
 
 def rows_needed(scores: Any, tolerance: float, level: float) -> int:
@@ -161,6 +159,24 @@ class Fine(NamedTuple):
     ends: tuple[Any, Any]
     rows: tuple[Any, Any, Any, Any]
     times: Times
+
+    @classmethod
+    def of(cls, problem: Problem, times: Times) -> Fine:
+        """Of rows; very many are added up in cells, a thousand of the log-odds a block."""
+        code, ends = cut(times)
+        s, o, w = problem.scores, problem.outcomes, problem.weights
+        squares = None if w is None or problem.integral else w**2
+        if s.size <= _MANY_ROWS:
+            return cls(code, ends, (s, o, w, squares), times)
+        coarse = coarse_cells()
+        size = int(coarse[-1]) + 1
+        key = cell_keys(code, s, coarse)
+        count = np.bincount(key, w)
+        used = np.flatnonzero(count)
+        count = count[used].astype(np.float64)
+        score, outcome = (np.bincount(key, v if w is None else w * v)[used] / count for v in (s, o))
+        times_of = None if squares is None else np.bincount(key, squares)[used]
+        return cls(used // size, ends, (score, outcome, count, times_of), times)
 
 
 class Asked(NamedTuple):
@@ -181,7 +197,7 @@ def over_time(
     options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
     (found,) = assess([column], asked.reader, asked[:3], options, rng).columns
     cells = column.cells
-    pooled = PooledMap.of(cells, column.design)
+    pooled = PooledMap.of(cells.coarse, column.design)
     known = pooled or PooledMap(None, np.array([np.average(cells.outcomes, weights=cells.weights)]))
     blocks = Blocks.of(fine.code, fine.ends, fine.rows, known, column.design)
     nan = float("nan")

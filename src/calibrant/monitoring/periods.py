@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ _MONDAY = 3
 #: Periods that "auto" makes at most, and rows that it wants in each.
 MOST_PERIODS, LEAST_ROWS = 60, 50
 _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_000
+_TILE = 1 << 16
 Time = int | float | dt.datetime | dt.date
 
 
@@ -87,6 +89,14 @@ class Times:
         if array.dtype.kind == "f":
             return cls(_present(array, ~np.isfinite(array)).astype(np.float64), dated=False)
         raise TypeError(f"time must hold dates, datetimes or numbers; got values of kind {array.dtype}")
+
+    @cached_property
+    def distinct(self) -> tuple[AnyArray, Any]:
+        """Days and the place of each row's among them, where all times are days; else the times, each row its own."""
+        if self.dated and self.values.size and not _within_days(self.values):
+            days, places = compact(self.values // _DAY)
+            return days * _DAY, places
+        return self.values, slice(None)
 
     def where(self, some: AnyArray) -> Times:
         """Those of some rows."""
@@ -220,10 +230,11 @@ class Periods:
 
     @classmethod
     def _by_calendar(cls, times: Times, every: str) -> Periods:
-        at, codes = compact(calendar(times.values, every))
+        values, places = times.distinct
+        at, codes = compact(calendar(values, every))
         names, absent = _named(at, every)
-        starts, ends = (tuple(map(times.shown, some)) for some in _ends(times.values, codes, at.size))
-        return cls(codes, every, names, starts, ends, absent)
+        starts, ends = (tuple(map(times.shown, some)) for some in ends_of(values, codes, at.size))
+        return cls(codes[places], every, names, starts, ends, absent)
 
     @classmethod
     def of_starts(cls, times: Times, every: str) -> tuple[Periods, tuple[AnyArray, AnyArray]]:
@@ -248,7 +259,7 @@ class Periods:
                 found.append(start)
         cuts, codes = np.array(found, dtype=np.intp), np.empty(n, dtype=np.intp)
         codes[order] = np.searchsorted(cuts, np.arange(n), side="right")
-        low, high = _ends(times.values, codes, cuts.size + 1)
+        low, high = ends_of(times.values, codes, cuts.size + 1)
         starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
         names = [
             time_text(a) if a == b else f"{time_text(a)} to {time_text(b)}" for a, b in zip(starts, ends, strict=True)
@@ -261,7 +272,8 @@ def _chosen(times: Times, needed: int) -> str | int:
     n = times.values.size
     if times.dated:
         for every in CALENDAR:
-            counts = np.bincount(compact(calendar(times.values, every))[1])
+            values, places = times.distinct
+            counts = np.bincount(compact(calendar(values, every))[1][places])
             if 2 <= counts.size <= MOST_PERIODS and np.median(counts) >= needed:
                 return every
     return max(needed, -(-n // MOST_PERIODS))
@@ -277,7 +289,13 @@ def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[numbers - low]
 
 
-def _ends(values: AnyArray, codes: IntArray, size: int) -> tuple[AnyArray, AnyArray]:
+def _within_days(microseconds: IntArray) -> bool:
+    """Whether a time is within a day, not at its beginning."""
+    parts = (microseconds[a : a + _TILE] for a in range(0, microseconds.size, _TILE))
+    return any((part % _DAY).any() for part in parts)
+
+
+def ends_of(values: AnyArray, codes: IntArray, size: int) -> tuple[AnyArray, AnyArray]:
     """Smallest and largest value of each code."""
     top = np.iinfo(np.int64) if values.dtype.kind == "i" else np.finfo(np.float64)
     low, high = np.full(size, top.max, values.dtype), np.full(size, top.min, values.dtype)

@@ -247,7 +247,9 @@ class SubgroupsOfRows(SubgroupProblems):
         number = np.bincount(codes, minlength=len(column.values))
         held = np.flatnonzero(number)
         # Sixteen bits at most are sorted by counting.
-        order = np.argsort(codes.astype(np.uint16) if number.size <= 1 << 16 else codes, kind="stable")
+        order: Any = slice(None)
+        if (codes[1:] < codes[:-1]).any():
+            order = np.argsort(codes.astype(np.uint16) if number.size <= 1 << 16 else codes, kind="stable")
         weights = None if p.weights is None else p.weights[order]
         starts = np.concatenate([[0], np.cumsum(number[held])])
         p = replace(p, scores=p.scores[order], outcomes=p.outcomes[order], weights=weights, starts=starts)
@@ -373,7 +375,7 @@ def _column(
     rng: np.random.Generator,
 ) -> SubgroupColumn:
     """The subgroups of a column beside each other; p-values not yet corrected."""
-    cells = column.cells
+    cells = column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
     intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
@@ -434,7 +436,7 @@ def _largest(
         high = 1 - low if low < 2 else 0
     first, second = int(among[high]), int(among[low])
     value = float(gaps[high] - gaps[low])
-    variance = difference_variance(column.cells, totals, first, second)
+    variance = difference_variance(column.cells.coarse, totals, first, second)
     reach = _all_pairs(options.level, gaps.size) * float(np.sqrt(variance))
     return SubgroupDifference(
         subgroups[first].name, subgroups[second].name, value, Interval(value - reach, value + reach)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,11 @@ from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or, run_starts
 from ...measure.sums_by_class import FINE_CELLS
 
+#: Cells beyond which smooth functions of the score are summed over coarser ones, and how many there are of these in a
+#: unit of the log-odds: a mean of such a function then moves by 3e-6 at most.
+_MANY, _IN_A_UNIT = 1 << 17, 40
+#: Rows whose keys are made at a time.
+_TILE = 1 << 16
 #: Numbers of a table of cells that is worked on at a time.
 _TABLE = 1 << 18
 #: So many cells a row at most are added up in a table of all; of more, rows are put in order.
@@ -135,18 +141,48 @@ class SubgroupCells:
         cls, problem: Problem, groups: IntArray | None = None, design: FloatArray | None = None
     ) -> SubgroupCells:
         """From rows, one subgroup after the other; for rows in groups with the design effect of each subgroup."""
-        s = problem.scores.astype(np.float64, copy=False)
-        o = np.asarray(problem.outcomes, dtype=np.float64)
-        key = cell_keys(problem.row, problem.scores)
         if groups is None or design is None:
-            w = problem.weights
-            square = None if w is None or problem.integral else w * w
-            return cls.of_sums(len(problem), key, s if w is None else w * s, o if w is None else w * o, w, square)
+            # Cells of a few subgroups at a time stay in the cache.
+            parts = [cls._of_part(part) for part in problem.tiles()]
+            return parts[0] if len(parts) == 1 else cls._together(parts)
+        s, o = _plain(problem)
+        key = cell_keys(problem.row, problem.scores)
         order = np.argsort(key, kind="stable")
         key, w = key[order], ones_or(problem.weights, s.size)[order]
         last = np.append(key[1:] != key[:-1], True)
         times = w if problem.integral else w * w
         return cls(problem.bounds, s[order], w, o[order], times, last, problem.integral, groups[order], design)
+
+    @classmethod
+    def _of_part(cls, problem: Problem) -> SubgroupCells:
+        s, o = _plain(problem)
+        w = problem.weights
+        square = None if w is None or problem.integral else w * w
+        key = cell_keys(problem.row, problem.scores)
+        return cls.of_sums(len(problem), key, s if w is None else w * s, o if w is None else w * o, w, square)
+
+    @classmethod
+    def _together(cls, parts: Sequence[SubgroupCells]) -> SubgroupCells:
+        """Cells of independent rows, subgroups one after the other."""
+        starts = np.cumsum([0, *(size for part in parts for size in np.diff(part.starts).tolist())])
+        names = ("scores", "weights", "outcomes", "times", "last")
+        fields: Iterator[Any] = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        s, w, o, t, last = fields
+        return cls(starts, s, w, o, t, last, parts[0].integral, None, np.ones(starts.size - 1))
+
+    @cached_property
+    def coarse(self) -> SubgroupCells:
+        """The same rows for sums of smooth functions of the score: of very many cells, neighbours added up."""
+        if self.groups is not None or self.scores.size <= _MANY:
+            return self
+        place = np.maximum(np.ceil(self.scores * FINE_CELLS).astype(np.intp), 1) - 1
+        first = run_starts(self.subgroup * FINE_CELLS + coarse_cells()[place])
+        means = (np.add.reduceat(self.weights * v, first) for v in (self.scores, self.outcomes))
+        weights = np.add.reduceat(self.weights, first)
+        times = weights if self.integral else np.add.reduceat(self.times, first)
+        starts, each = np.searchsorted(first, self.starts), np.ones(first.size, dtype=bool)
+        score, outcome = (v / weights for v in means)
+        return SubgroupCells(starts, score, weights, outcome, times, each, self.integral, None, self.design)
 
     @property
     def n_subgroups(self) -> int:
@@ -215,10 +251,31 @@ class SubgroupCells:
         return CellTable(at, half, weights, outcomes, times, last, groups, self.design[at], self.integral)
 
 
-def cell_keys(subgroup: IntArray, scores: FloatArray) -> IntArray:
-    """Key ``subgroup · cells + cell`` of each row; cells are closed on the right, and scaling them does not round."""
-    cell = np.ceil(scores * scores.dtype.type(FINE_CELLS)).astype(np.int64)
-    return np.asarray(subgroup.astype(np.int64) * FINE_CELLS + np.maximum(cell, 1) - 1)
+def cell_keys(subgroup: IntArray, scores: FloatArray, coarse: IntArray | None = None) -> IntArray:
+    """Key ``subgroup · cells + cell`` of each row; cells are closed on the right, and scaling them does not round.
+
+    ``coarse``: cells to take in place of the fine ones, see :func:`coarse_cells`.
+    """
+    out = np.empty(scores.size, dtype=np.int64)
+    size = FINE_CELLS if coarse is None else int(coarse[-1]) + 1
+    for start in range(0, scores.size, _TILE):
+        some = slice(start, start + _TILE)
+        cell = np.maximum(np.ceil(scores[some] * scores.dtype.type(FINE_CELLS)).astype(np.int64), 1) - 1
+        np.multiply(subgroup[some], size, out=out[some], casting="unsafe")
+        out[some] += cell if coarse is None else coarse[cell]
+    return out
+
+
+def _plain(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    return problem.scores.astype(np.float64, copy=False), np.asarray(problem.outcomes, dtype=np.float64)
+
+
+@cache
+def coarse_cells() -> IntArray:
+    """For each fine cell the coarse one that it lies in: equal steps of the log-odds, some 900."""
+    middle = (np.arange(FINE_CELLS) + 0.5) / FINE_CELLS
+    step = np.floor(np.log(middle / (1 - middle)) * _IN_A_UNIT)
+    return np.cumsum(np.diff(step, prepend=step[0]) > 0)
 
 
 def binomials(weights: FloatArray, times: FloatArray, *, integral: bool) -> tuple[IntArray, FloatArray]:
