@@ -21,7 +21,8 @@ from ..estimators import CellEstimator
 from ..measure.question import reader_of_sums
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
-from ..monitoring.over_time import Asked, calibration_over_time, over_time_of_sums
+from ..monitoring.courses import Asked, over_time_of_sums
+from ..monitoring.over_time import calibration_over_time
 from ..monitoring.over_time_result import CalibrationOverTime
 from ..sums import BinMoments, Grid, GridMoments
 from .from_keys import moments
@@ -172,7 +173,8 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         reader, about = self._question(estimator)
         (column,) = self._columns
         rng = check_random_state(random_state)
-        found = over_time_of_sums(column, self._every, Asked(*about, reader, check_level(level)), rng)
+        asked = Asked(about[0], reader, check_level(level))
+        found = over_time_of_sums(column, self._every, about[1:], asked, rng)
         return with_origin(self._library, found)
 
     document(over_time, calibration_over_time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from .periods import Times, compact, ends_of
 
 #: Blocks of time between which a change is looked for at most, rows that find their edges, and rows worked on at once.
-_BLOCKS, _SAMPLE, _TILE = 1000, 200_000, 1 << 16
+BLOCKS, _SAMPLE, _TILE = 1000, 200_000, 1 << 16
 #: Information, in outcomes, on either side of a change that is tested for, and as a share of all.
 _FEW, _SHARE = 10.0, 0.01
 _DRAWS, _MOST_CHANGES = 999, 20
+#: Draws of the first round where a tail is known, and how many that reach the statistic are enough.
+_FIRST, _ENOUGH = 64, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,8 @@ class Blocks:
         Of ``w (o - c)`` times the curve's columns, of which the first is 1.
     information : ndarray of shape (B, d, d)
         Of ``t c (1 - c)`` times two columns, t being weights of variances: the covariance of the scores.
+    cube : ndarray of shape (B,)
+        Of ``c (1 - c) (1 - 2c)``, weighted alike: the third cumulant of the first score.
     """
 
     first: AnyArray
@@ -42,6 +46,7 @@ class Blocks:
     square: FloatArray
     score: FloatArray
     information: FloatArray
+    cube: FloatArray
 
     @classmethod
     def of(
@@ -56,7 +61,7 @@ class Blocks:
         n, (s, o, w, t) = ends[0].size, rows
         d = pooled.theta.size
         above = np.triu_indices(d)
-        sums = np.zeros((3 + d + above[0].size, n))
+        sums = np.zeros((4 + d + above[0].size, n))
         for start in range(0, code.size, _TILE):
             some = slice(start, start + _TILE)
             score, weight = s[some].astype(np.float64), np.ones(1) if w is None else w[some]
@@ -67,14 +72,15 @@ class Blocks:
             spread = times * chance * (1 - chance)
             # Outcomes are 0 or 1: their squares are they.
             square = times * (o[some] * (1 - 2 * score) + score**2)
-            features = [np.broadcast_to(weight, score.shape), weight * gap, square, *(left * columns.T)]
+            cube = spread * (1 - 2 * chance) * (design**0.5 if t is None else weight * design**0.5)
+            features = [np.broadcast_to(weight, score.shape), weight * gap, square, cube, *(left * columns.T)]
             features += [spread * columns[:, i] * columns[:, j] for i, j in zip(*above, strict=True)]
             for total, values in zip(sums, features, strict=True):
                 total += np.bincount(code[some], values, n)
         information = np.empty((n, d, d))
-        information[:, above[0], above[1]] = information[:, above[1], above[0]] = sums[3 + d :].T
-        weights, residuals, squares = sums[:3]
-        return cls(*ends, weights, residuals, squares, sums[3 : 3 + d].T, information)
+        information[:, above[0], above[1]] = information[:, above[1], above[0]] = sums[4 + d :].T
+        weights, residuals, squares, cubes = sums[:4]
+        return cls(*ends, weights, residuals, squares, sums[4 : 4 + d].T, information, cubes)
 
     def gap(self, some: slice) -> tuple[float, float]:
         """Observed minus predicted of some blocks, and its standard error: of residuals, or by the curve if larger."""
@@ -83,7 +89,7 @@ class Blocks:
         return float(self.residual[some].sum()) / weight, float(np.sqrt(variance)) / weight
 
 
-def cut(times: Times, at_most: int = _BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
+def cut(times: Times, at_most: int = BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
     """Block of each row, and the blocks' first and last times: about equal in rows, and rows of one time together."""
     part = np.sort(times.values[:: max(times.values.size // _SAMPLE, 1)])
     edges = np.unique(part[np.linspace(0, part.size - 1, at_most + 1).astype(np.intp)[1:-1]])
@@ -102,26 +108,38 @@ class Located(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """Scores up to each place in a range of blocks, about a curve that is refitted to them, over their spread."""
+    """Scores up to each place in a range of blocks, about a curve that is refitted to them, over their spread.
+
+    ``tail``: approximate p-value of their largest square, for when few draws or none reach it.
+    """
 
     ratio: FloatArray
     tested: AnyArray
     drawn: FloatArray
+    tail: float
 
     @property
     def statistic(self) -> float:
         return float(self.ratio[self.tested].max(initial=0.0))
 
     @property
+    def reached(self) -> int:
+        """Number of searches of rows without a change that find as much."""
+        return int((self.drawn >= self.statistic).sum())
+
+    @property
     def pvalue(self) -> float:
-        """Share of searches of rows without a change that find as much."""
+        """Share of such searches."""
         if not self.tested.any():
             return 1.0
-        return float((1 + (self.drawn >= self.statistic).sum()) / (1 + self.drawn.size))
+        return (1 + self.reached) / (1 + self.drawn.size)
 
 
-def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator) -> _Scan:
-    """Squared standardised sums at the places a + 1 … b - 1; draws are of scores without a change."""
+def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator, *, ends: bool = False) -> _Scan:
+    """Squared standardised sums at the places a + 1 … b - 1; draws are of scores without a change.
+
+    With ``ends`` drawing ends when enough of them reach what was found.
+    """
     information = blocks.information[a:b]
     whole = information.sum(axis=0)
     bent = np.cumsum(information[:-1, 0], axis=0)
@@ -133,29 +151,61 @@ def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator) -> _Scan:
     variance = bent[:, 0] - np.einsum("kd,dk->k", bent, slopes)
     held = variance > 1e-9 * whole[0, 0]
     scale = np.where(held, variance, np.inf)
-    ratio = sums(blocks.score[a:b]) ** 2 / scale
+    found = sums(blocks.score[a:b])
+    ratio = found**2 / scale
     least = max(_FEW, _SHARE * float(whole[0, 0]))
     tested = held & (bent[:, 0] >= least) & (whole[0, 0] - bent[:, 0] >= least)
     if not tested.any():
-        return _Scan(ratio, tested, np.zeros(0))
+        return _Scan(ratio, tested, np.zeros(0), 1.0)
+    share, cubes = bent[:, 0] / whole[0, 0], np.cumsum(blocks.cube[a:b])
+    cube = (1 - share) ** 3 * cubes[:-1] - share**3 * (cubes[-1] - cubes[:-1])
+    beside = bent[:-1, 0] - np.einsum("kd,dk->k", bent[:-1], slopes[:, 1:])
+    near = beside**2 / (scale[:-1] * scale[1:])
+    tail = _tail(np.abs(_unskewed(found, scale, cube)[tested]).max(), near[tested[:-1] & tested[1:]])
     values, vectors = np.linalg.eigh(information)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    drawn = np.empty(_DRAWS)
-    size = max(1, (1 << 21) // (b - a))
-    for start in range(0, _DRAWS, size):
-        noise = rng.standard_normal((min(size, _DRAWS - start), b - a, whole.shape[0]))
-        found = sums(np.einsum("bij,rbj->rbi", root, noise)) ** 2 / scale
-        drawn[start : start + size] = found[:, tested].max(axis=1)
-    return _Scan(ratio, tested, drawn)
+    rounds: list[FloatArray] = []
+    done, size = 0, max(1, (1 << 21) // (b - a))
+    scan = _Scan(ratio, tested, np.zeros(0), tail)
+    while done < _DRAWS and not (ends and scan.reached >= _ENOUGH):
+        number = min(size, _DRAWS - done, max(_FIRST, done) if ends else _DRAWS)
+        noise = rng.standard_normal((number, b - a, whole.shape[0]))
+        drawn = sums(np.einsum("bij,rbj->rbi", root, noise)) ** 2 / scale
+        rounds.append(drawn[:, tested].max(axis=1))
+        done += number
+        scan = scan._replace(drawn=np.concatenate(rounds))
+    return scan
 
 
-def first_search(blocks: Blocks, rng: np.random.Generator) -> tuple[float, float]:
-    """Statistic and p-value of the search for one change among all rows."""
-    found = _scan(blocks, 0, blocks.weight.size, rng)
-    return found.statistic, found.pvalue
+def _unskewed(sums: Any, variance: Any, cube: Any) -> FloatArray:
+    """Standardised sums with third cumulants, made normal (Wilson & Hilferty's transformation of a gamma variable)."""
+    skew = np.where(np.abs(cube) < 1e-6 * variance**1.5, 1e-6, cube / variance**1.5)
+    return np.asarray(6 / skew * (np.cbrt(1 + skew * sums / np.sqrt(variance) / 2) - 1) + skew / 6)
 
 
-def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Located]:
+def _tail(largest: float, near: FloatArray) -> float:
+    """Bound for the probability that one of several normal variables is as large (Worsley 1982).
+
+    ``near``: squared correlations of each with the next.
+    """
+    from scipy.special import ndtr
+
+    one = 2 * float(ndtr(-largest))
+    density = np.exp(-(largest**2) / 2) / np.pi
+    return min(1.0, one + float(np.minimum(density * np.sqrt(np.maximum(1 - near, 0.0)), one).sum()))
+
+
+def first_search(blocks: Blocks, rng: np.random.Generator, least: float = 1.0) -> tuple[float, float]:
+    """Statistic and p-value of the search for one change among all rows.
+
+    ``least``: p-value that must be possible; beyond draws it is that of the tail.
+    """
+    far = (1 + _DRAWS) * least < 2
+    found = _scan(blocks, 0, blocks.weight.size, rng, ends=far)
+    return found.statistic, found.tail if far and found.drawn.size > 0 and found.reached < _ENOUGH else found.pvalue
+
+
+def changes(blocks: Blocks, level: float, rng: np.random.Generator, first: float = 1.0) -> list[Located]:
     r"""Changes, one after the other in time: the largest first, then those on either side of it.
 
     The interval of a time is that of places k with :math:`\Lambda_{\max} - \Lambda_k \le -2 \log(1 -
@@ -175,7 +225,7 @@ def changes(blocks: Blocks, level: float, rng: np.random.Generator) -> list[Loca
         if scan.pvalue > 1 - level:
             continue
         at = a + 1 + int(np.argmax(np.where(scan.tested, scan.ratio, -1.0)))
-        found[at] = scan.pvalue
+        found[at] = scan.pvalue if found else min(first, scan.pvalue)
         ranges += [(a, at), (at, b)]
     return list(_located(blocks, sorted(found), found, level, rng))
 
@@ -196,16 +246,21 @@ def _located(
         yield Located(at, int(near.min()), int(near.max()), pvalues[place])
 
 
-def trend(blocks: Blocks) -> float:
-    """Standardised score of a slope in time, added to the curve; NaN where all rows have one time."""
+def trend(blocks: Blocks) -> tuple[float, float]:
+    """Standardised score of a slope in time, added to the curve, and the same with its skewness allowed for.
+
+    NaN where all rows have one time.
+    """
     middle = (blocks.first.astype(np.float64) + blocks.last) / 2
-    span = float(np.ptp(middle))
+    span, nan = float(np.ptp(middle)), float("nan")
     if not span > 0:
-        return float("nan")
+        return nan, nan
     place = (middle - middle.min()) / span
     whole, bent = blocks.information.sum(axis=0), place @ blocks.information[:, 0]
     slopes = np.linalg.lstsq(whole, bent, rcond=1e-10)[0]
     variance = float(place**2 @ blocks.information[:, 0, 0] - bent @ slopes)
     if not variance > 1e-9 * float(whole[0, 0]):
-        return float("nan")
-    return float((place @ blocks.score[:, 0] - blocks.score.sum(axis=0) @ slopes) / np.sqrt(variance))
+        return nan, nan
+    score = float(place @ blocks.score[:, 0] - blocks.score.sum(axis=0) @ slopes)
+    cube = float((place - bent[0] / whole[0, 0]) ** 3 @ blocks.cube)
+    return score / float(np.sqrt(variance)), float(_unskewed(score, variance, cube))

@@ -1,37 +1,32 @@
-"""`calibration_over_time`: the public function; and what it computes, of rows or of sums of periods."""
+"""`calibration_over_time`: the public function."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Unpack
 
 import numpy as np
 
-from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, SubgroupsOfRows, assess
-from ..comparison.subgroups.cells import cell_keys, coarse_cells
-from ..comparison.subgroups.heterogeneity import PooledMap
-from ..comparison.subgroups.membership import Subgroups
-from ..comparison.subgroups.result import SubgroupColumn
+from ..comparison.subgroups.build import SubgroupsOfRows
+from ..comparison.subgroups.membership import Subgroups, read_subgroups
 from ..data.checks import check_level, check_number, check_random_state
-from ..data.problem import Problem
+from ..data.printing import nouns_of
+from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, public_function
-from ..data.types import Interval, Label, RandomState
+from ..data.types import AnyArray, IntArray, RandomState
 from ..data.validation import as_predictions
 from ..estimators import Estimator
 from ..measure.question import resolve_estimator
-from ..notions import Notion, as_notion, only_problem
-from ..significance.result import TestResult
-from .changes import Blocks, Located, changes, cut, first_search, trend
-from .over_time_result import CalibrationOverTime, Change, Period
-from .periods import LEAST_ROWS, Periods, Time, TimeInterval, Times
+from ..notions import Notion, as_notion
+from .changes import BLOCKS, cut
+from .courses import Asked, Course, Fine, over_time
+from .over_time_result import CalibrationOverTime
+from .periods import LEAST_ROWS, Periods, Times
 
-#: Periods without rows that are named.
-_NAMED = 5
-#: Rows beyond which changes are looked for among cells of them.
-_MANY_ROWS = 1 << 20
-#: Draws of Kuiper's test of each period.
-_RESAMPLES = 1999
+#: Courses beyond which changes are looked for between fewer blocks of time, and how many.
+_MANY, _FEW_BLOCKS = 20, 100
 
 
 @public_function(grouped=True)
@@ -41,6 +36,7 @@ def calibration_over_time(
     time: Any = None,
     *,
     every: str | int = "auto",
+    by: Any = None,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     level: float = 0.95,
@@ -64,8 +60,11 @@ def calibration_over_time(
         Length of a period: of the calendar (weeks begin on Monday), or a number of rows; rows of one time stay
         together, and those that are left over belong to the last period. ``"auto"``: the shortest calendar period, of
         60 at most, whose median has enough rows for gaps to be known within ± ``tolerance``; else so many rows.
+    by : array-like of shape (n,), mapping, data frame, or list of columns, optional
+        Subgroup of each row, as in :func:`subgroup_calibration`: each is followed over the same periods.
     notion : str or Notion, default "auto"
-        The notion of calibration, of one problem: the positive class, the confidence, or ``ClassSpecific``.
+        The notion of calibration: the positive class, the confidence, or a class (``ClassSpecific``); or each class
+        against the rest (``"classwise"``), and others of several problems, of which each is followed.
     estimator : "auto" or Estimator, default "auto"
         Estimator of calibration errors and their intervals; see :func:`calibrant.estimate`.
     level : float, default 0.95
@@ -79,12 +78,13 @@ def calibration_over_time(
     -------
     CalibrationOverTime
         ``str(result)``, ``.periods``, ``.changes``, ``.change_test``, ``.trend_test``, ``.period_test``, ``.plot()``,
-        ``.to_frame()``, ``.to_dict()``, ``.to_html()``.
+        ``.to_frame()``, ``.to_dict()``, ``.to_html()``. With ``by``, or several classes, these are those of the
+        subgroup or class that changed most surely, and ``.courses`` has all of them.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input: times that are missing, or of several time zones or kinds.
+        For bad input: times that are missing, or of several time zones or kinds; ``by`` with several classes.
 
     See Also
     --------
@@ -100,6 +100,9 @@ def calibration_over_time(
     among such sums of normal scores with the same covariance, 999 draws. *No trend*: a slope in time. *No difference*:
     an intercept for each period. They are adjusted for there being three (Holm), and a change is looked for where the
     first is at most ``1 - level``; then on either side of each that was found, each of these with its own p-value.
+    With C subgroups or classes p-values are adjusted for 3 C tests, and those of periods for all periods of all. Where
+    that needs p-values of the search that 999 draws cannot reach, they are bounded by the tail of correlated normal
+    variables (Worsley), sums made normal by their third moments (Wilson & Hilferty).
 
     The interval of the time of a change contains the times at which its likelihood ratio is less than
     :math:`-2 \log(1 - \sqrt{\text{level}})` below the largest (7.4 for 95 %). Gaps before and after have intervals for
@@ -111,7 +114,8 @@ def calibration_over_time(
     References
     ----------
     Andrews (1993), *Tests for parameter instability and structural change with unknown change point*; Eo & Morley
-    (2015), *Likelihood-ratio-based confidence sets for the timing of structural breaks*.
+    (2015), *Likelihood-ratio-based confidence sets for the timing of structural breaks*; Worsley (1982), *An improved
+    Bonferroni inequality and applications*.
 
     Examples
     --------
@@ -128,20 +132,78 @@ def calibration_over_time(
     check_number("tolerance", tolerance, above=0, below=1)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
-    problem = only_problem(chosen, p)
-    reader = resolve_estimator(estimator, problem, chosen.name)
+    problems = chosen.reduce(p)
+    columns = [] if by is None else [replace(c, codes=p.of_given(c.codes)) for c in read_subgroups(by, p.n_given)]
+    if isinstance(problems, VectorProblem) or (columns and len(problems) > 1):
+        kind = f"notion {chosen.name!r}" + ("" if isinstance(problems, VectorProblem) else " with by")
+        raise ValueError(f"{kind} cannot be followed over time: take one class with ClassSpecific(label)")
+    reader = resolve_estimator(estimator, problems[0], chosen.name)
     times = Times.read(time, p.n_given)
     times = times.where(p.of_given(np.arange(p.n_given)))
-    (target,) = chosen.targets(p)
-    groups = p.groups
-    if target.rows is not None:
-        times = times.where(target.rows)
-        groups = None if groups is None else groups[target.rows]
-    periods = Periods.of(times, every, rows_needed(problem.scores, tolerance, level))
-    named = Subgroups("time", periods.codes, tuple(range(len(periods.names))))
-    column = SubgroupsOfRows.of(problem, named, groups)
-    asked = Asked(chosen.name, problem.label, p.n_samples, reader, level)
-    return over_time(column, periods, Fine.of(problem, times), asked, check_random_state(random_state))
+    n_courses = sum(len(column.values) for column in columns) or len(problems)
+    needed = max(rows_needed(one.scores, tolerance, level) for one in problems)
+    periods = Periods.of(times, every, needed * (n_courses if columns else 1))
+    blocks = BLOCKS if n_courses <= _MANY else _FEW_BLOCKS
+    rows = _Rows(times, periods, p.groups, blocks)
+    if columns:
+        (target,) = chosen.targets(p)
+        courses = rows.subgroups(problems[0], columns, target.rows)
+        name = ", ".join(column.name for column in columns)
+    else:
+        several = len(problems) > 1
+        courses = (
+            rows.course(str(one.label) if several else "", one, target.rows)
+            for one, target in zip(problems, chosen.targets(p), strict=True)
+        )
+        name = nouns_of(chosen.name).one if several else ""
+    asked = Asked(chosen.name, reader, level, n_courses, n_courses * len(periods.names))
+    return over_time(courses, name, asked, check_random_state(random_state))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Times, periods and groups of all rows, of which courses are some."""
+
+    times: Times
+    periods: Periods
+    groups: IntArray | None
+    n_blocks: int
+
+    def course(self, name: str, problem: Problem, rows: IntArray | None = None) -> Course:
+        """That of a problem of all rows, or of some."""
+        times, periods, groups, blocks = self.times, self.periods, self.groups, self._blocks
+        if rows is not None:
+            times = times.where(rows)
+            periods = periods.of_rows(times, rows)
+            groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].reshape(-1)
+            blocks = cut(times, self.n_blocks)
+        named = Subgroups("time", periods.codes, tuple(range(len(periods.names))))
+        column = SubgroupsOfRows.of(problem, named, groups)
+        fine = Fine.of(problem, times, blocks)
+        return Course(name, problem.label, problem.n_samples, column, periods, fine)
+
+    def subgroups(self, problem: Problem, columns: list[Subgroups], rows: IntArray | None) -> Iterator[Course]:
+        """Those of the subgroups of some columns; ``rows`` are those of the problem, of which each has some."""
+        weights = problem.weights
+        alone = replace(problem, design=None, effects=None, starts=None)
+        for column in columns:
+            codes = column.codes if rows is None else column.codes[rows]
+            for code, name in enumerate(column.names):
+                mine = np.flatnonzero(codes == code)
+                if not mine.size or not (weights is None or weights[mine].any()):
+                    continue
+                part = replace(
+                    alone,
+                    scores=problem.scores[mine],
+                    outcomes=problem.outcomes[mine],
+                    weights=None if weights is None else weights[mine],
+                )
+                shown = name if len(columns) == 1 else f"{column.name}={name}"
+                yield self.course(shown, part, mine if rows is None else rows[mine])
+
+    @cached_property
+    def _blocks(self) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
+        return cut(self.times, self.n_blocks)
 
 
 def rows_needed(scores: Any, tolerance: float, level: float) -> int:
@@ -150,151 +212,3 @@ def rows_needed(scores: Any, tolerance: float, level: float) -> int:
 
     spread = float(np.mean(scores * (1 - scores)))
     return max(LEAST_ROWS, int(np.ceil(ndtri((1 + level) / 2) ** 2 * spread / tolerance**2)))
-
-
-class Fine(NamedTuple):
-    """Rows, or cells of them, by blocks of time that are finer than periods: scores, outcomes, weights, squares."""
-
-    code: Any
-    ends: tuple[Any, Any]
-    rows: tuple[Any, Any, Any, Any]
-    times: Times
-
-    @classmethod
-    def of(cls, problem: Problem, times: Times) -> Fine:
-        """Of rows; very many are added up in cells, a thousand of the log-odds a block."""
-        code, ends = cut(times)
-        s, o, w = problem.scores, problem.outcomes, problem.weights
-        squares = None if w is None or problem.integral else w**2
-        if s.size <= _MANY_ROWS:
-            return cls(code, ends, (s, o, w, squares), times)
-        coarse = coarse_cells()
-        size = int(coarse[-1]) + 1
-        key = cell_keys(code, s, coarse)
-        count = np.bincount(key, w)
-        used = np.flatnonzero(count)
-        count = count[used].astype(np.float64)
-        score, outcome = (np.bincount(key, v if w is None else w * v)[used] / count for v in (s, o))
-        times_of = None if squares is None else np.bincount(key, squares)[used]
-        return cls(used // size, ends, (score, outcome, count, times_of), times)
-
-
-class Asked(NamedTuple):
-    """The notion, the class, the number of rows, the estimator and the level of intervals."""
-
-    notion: str
-    label: Label
-    n_samples: int
-    reader: Estimator
-    level: float
-
-
-def over_time(
-    column: SubgroupProblems, periods: Periods, fine: Fine, asked: Asked, rng: np.random.Generator
-) -> CalibrationOverTime:
-    """The result, of rows by period or of a frame's sums of periods."""
-    level, n = asked.level, asked.n_samples
-    options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
-    (found,) = assess([column], asked.reader, asked[:3], options, rng).columns
-    cells = column.cells
-    pooled = PooledMap.of(cells.coarse, column.design)
-    known = pooled or PooledMap(None, np.array([np.average(cells.outcomes, weights=cells.weights)]))
-    blocks = Blocks.of(fine.code, fine.ends, fine.rows, known, column.design)
-    nan = float("nan")
-    searched, slope = (nan, nan), nan
-    if pooled is not None:
-        searched, slope = first_search(blocks, rng), trend(blocks)
-    result = CalibrationOverTime(
-        periods=_periods(column, found, periods),
-        changes=(),
-        change_test=_change_test(searched, n, blocks.weight.size),
-        trend_test=_trend_test(slope, n),
-        period_test=replace(found.heterogeneity, null="outcomes at equal scores are equally frequent in all periods"),
-        every=periods.every,
-        notion=asked.notion,
-        estimator=repr(asked.reader),
-        label=asked.label,
-        level=level,
-        n_samples=n,
-        gap=blocks.gap(slice(None))[0],
-        gap_interval=_interval(blocks, slice(None), level)[1],
-        warnings=_notes(periods, pooled),
-    )
-    if not result.adjusted["change"] <= 1 - level:
-        return result
-    places = changes(blocks, level, rng)
-    ends = [0, *(one.at for one in places), blocks.weight.size]
-    every = [_change(blocks, one, ends[i], ends[i + 2], fine.times, level) for i, one in enumerate(places)]
-    return replace(result, changes=tuple(every))
-
-
-def over_time_of_sums(
-    column: SubgroupProblems, every: str, asked: Asked, rng: np.random.Generator
-) -> CalibrationOverTime:
-    """The same from sums of periods, whose values are their beginnings: changes are looked for between them."""
-    times = Times.read(list(column.values), len(column.values))
-    periods, ends = Periods.of_starts(times, every)
-    cells = column.cells
-    rows = (cells.scores, cells.outcomes, cells.weights, None if cells.integral else cells.times)
-    fine = Fine(cells.subgroup, (ends[0][column.held], ends[1][column.held]), rows, times)
-    return over_time(column, periods, fine, asked, rng)
-
-
-def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interval]:
-    from scipy.special import ndtri
-
-    gap, error = blocks.gap(some)
-    reach = float(ndtri((1 + level) / 2)) * error
-    return gap, Interval(gap - reach, gap + reach)
-
-
-def _change(blocks: Blocks, found: Located, start: int, end: int, times: Times, level: float) -> Change:
-    before, after = (_interval(blocks, some, level) for some in (slice(start, found.at), slice(found.at, end)))
-    # Within the blocks on either side, too.
-    low, high = times.shown(blocks.first[found.low - 1]), times.shown(blocks.last[found.high])
-    at: Time = times.shown(blocks.first[found.at])
-    return Change(at, TimeInterval(low, high), *before, *after, found.pvalue)
-
-
-def _periods(column: SubgroupProblems, found: SubgroupColumn, periods: Periods) -> tuple[Period, ...]:
-    cells = column.cells
-    squares = cells.weights * (cells.outcomes * (1 - 2 * cells.scores) + cells.scores**2)
-    brier = np.full(len(periods.names), np.nan)
-    brier[column.held] = cells.added(squares) / cells.added(cells.weights)
-    return tuple(
-        Period(
-            name, start, end, one.n_samples, one.base_rate, one.mean_probability, one.gap, one.gap_interval,
-            one.error, one.error_interval, score, one.pvalue, one.adjusted, one.warnings,
-        )
-        for name, start, end, one, score in zip(
-            periods.names, periods.starts, periods.ends, found.subgroups, brier.tolist(), strict=True
-        )
-    )  # fmt: skip
-
-
-def _change_test(found: tuple[float, float], n: int, blocks: int) -> TestResult:
-    why = ("outcomes are all the same, or separated by the scores",) if found[1] != found[1] else ()
-    name = f"largest squared sum of residuals up to one of {blocks:,} times, drawn"
-    return TestResult(
-        *found, null="outcomes at equal scores are equally frequent at all times", name=name, n_samples=n, warnings=why
-    )
-
-
-def _trend_test(z: float, n: int) -> TestResult:
-    from scipy.special import ndtr
-
-    why = ("all rows have one time, or outcomes are all the same",) if z != z else ()
-    pvalue = float(2 * ndtr(-abs(z)))
-    null = "outcomes at equal scores become neither more nor less frequent"
-    return TestResult(z, pvalue, null=null, name="score test of a slope in time", n_samples=n, warnings=why)
-
-
-def _notes(periods: Periods, pooled: PooledMap | None) -> tuple[str, ...]:
-    out = []
-    if n := len(periods.left_out):
-        some: Sequence[str] = periods.left_out[:_NAMED]
-        more = f" and {n - _NAMED:,} more" if n > _NAMED else ""
-        out.append(f"{n:,} {periods.every}{'s have' if n > 1 else ' has'} no rows: {', '.join(some)}{more}")
-    if pooled is None:
-        out.append("outcomes are all the same, or separated by the scores: changes cannot be tested")
-    return tuple(out)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..data.printing import (
     equals,
     half_width,
@@ -20,8 +18,11 @@ from ..data.printing import (
 )
 from ..data.result import Paged, Picture, Result, Section
 from ..data.types import Interval, Label
-from ..significance.result import TestResult, holm
+from ..significance.result import TestResult
 from .periods import Time, TimeInterval, time_text
+
+#: Courses that a text lists.
+_LISTED = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,11 +174,19 @@ class CalibrationOverTime(Picture, Paged):
         Observed minus predicted of all rows.
     gap_interval : Interval
         Its interval.
+    adjusted : dict
+        The p-values of the three tests, "change", "trend" and "periods", adjusted by Holm's method: for there being
+        three, or three of every course.
     label : object
         The class whose gaps are reported; None for confidences.
     level : float
-        Level of the intervals; p-values of the three tests, adjusted for there being three (Holm), are compared with
-        ``1 - level``.
+        Level of the intervals; adjusted p-values are compared with ``1 - level``.
+    by : str
+        What courses are: the column of subgroups, or "class"; empty where only one thing is followed.
+    course : str
+        The subgroup or class that this is about.
+    courses : tuple of CalibrationOverTime
+        All of them, each by itself; the whole then is as the one that changed most surely.
 
     See Also
     --------
@@ -208,16 +217,22 @@ class CalibrationOverTime(Picture, Paged):
     n_samples: int
     gap: float
     gap_interval: Interval
+    adjusted: dict[str, float]
+    by: str = ""
+    course: str = ""
+    courses: tuple[CalibrationOverTime, ...] = ()
     warnings: tuple[str, ...] = ()
     title: str = "Calibration over time"
 
     @property
-    def adjusted(self) -> dict[str, float]:
-        """The p-values of the tests of no change, no trend and no difference, adjusted by Holm's method."""
-        tests = {"change": self.change_test, "trend": self.trend_test, "periods": self.period_test}
-        pvalues = {name: test.pvalue for name, test in tests.items()}
-        told = {name: p for name, p in pvalues.items() if p == p}
-        return pvalues | dict(zip(told, holm(np.array(list(told.values()))).tolist(), strict=True))
+    def changed(self) -> tuple[CalibrationOverTime, ...]:
+        """Courses of which an adjusted p-value is at most ``1 - level``, the surest first."""
+        found = [(min(one._known), i, one) for i, one in enumerate(self.courses) if one._known]
+        return tuple(one for p, _, one in sorted(found, key=lambda v: v[:2]) if p <= 1 - self.level)
+
+    @property
+    def _known(self) -> list[float]:
+        return [p for p in self.adjusted.values() if p == p]
 
     @property
     def _what(self) -> str:
@@ -235,7 +250,23 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Whether calibration changed, when, and how it has been since."""
+        """Whether calibration changed, when, and how it has been since; of several courses the one that surely did."""
+        if not self.courses:
+            return self._alone
+        n, changed = len(self.courses), self.changed
+        nouns = {"class": "classes", "label": "labels"}.get(self.by, "subgroups")
+        if not changed:
+            least = min((p for one in self.courses for p in one._known), default=float("nan"))
+            return f"No change was found in any of the {n:,} {nouns} (p {equals(least)}, adjusted for all)."
+        many = f"{len(changed):,} of the {n:,} {nouns} changed"
+        return f"{many}, most surely {self._named}: {self._alone}"
+
+    @property
+    def _named(self) -> str:
+        return nouns_of(self.notion).of(self.label) if self.by in ("class", "label") else f"{self.by} {self.course}"
+
+    @property
+    def _alone(self) -> str:
         n, adjusted = len(self.periods), self.adjusted
         if self.changes:
             last = self.changes[-1]
@@ -245,7 +276,7 @@ class CalibrationOverTime(Picture, Paged):
             more = len(self.changes) - 1
             were = f"were {more:,} more changes" if more > 1 else "was one more change"
             return said + (f" There {were} before that." if more else "")
-        known_ones = [p for p in adjusted.values() if p == p]
+        known_ones = self._known
         said = f"{self._what} are {self._level_of(self.gap, self.gap_interval)} over all {n:,} periods. "
         if not known_ones:
             return said + "Whether that changed cannot be tested."
@@ -261,10 +292,16 @@ class CalibrationOverTime(Picture, Paged):
 
     def _text(self) -> str:
         about = "" if self.label is None else f" of {nouns_of(self.notion).of(self.label)}"
+        if self.by not in ("", "class", "label"):
+            about += f", {self.by} {self.course}"
         head = f"{self.title}{about}: {self.n_samples:,} rows, {self._spans}, {100 * self.level:g} % intervals"
-        lines = [head, *self._table(), *(f"  {text}" for text in self._said())]
+        lines = [*self._table_of_courses(), head, *self._table(), *(f"  {text}" for text in self._said())]
         lines += [f"  {change.summary}" for change in self.changes]
         return printable_lines("\n".join(lines))
+
+    @property
+    def _n_periods(self) -> int:
+        return sum(len(one.periods) for one in self.courses or [self])
 
     @property
     def _spans(self) -> str:
@@ -287,11 +324,34 @@ class CalibrationOverTime(Picture, Paged):
         marks = ["*" if p.adjusted <= 1 - self.level else " " for p in found]
         return text_table(columns, ("Brier", "predicted", "observed", "rows"), marks)
 
+    def _columns_of_courses(self, most: int) -> dict[str, list[str]]:
+        """Courses, a line each, the surest first."""
+        surest = sorted(self.courses, key=lambda one: min(one._known, default=2.0))[:most]
+        return {
+            self.by: [one.course for one in surest],
+            "rows": [f"{one.n_samples:,}" for one in surest],
+            "gap": [with_ends(one.gap, one.gap_interval, signed) for one in surest],
+            "changed": ["; ".join(change.between for change in one.changes) for one in surest],
+            **{
+                f"p {what}": [pvalue_text(one.adjusted[name]) for one in surest]
+                for name, what in (("change", "change"), ("trend", "trend"), ("periods", "periods"))
+            },
+        }
+
+    def _table_of_courses(self) -> list[str]:
+        if not self.courses:
+            return []
+        n, found = len(self.courses), self._columns_of_courses(_LISTED)
+        marks = [*"*" * len(self.changed), *" " * n][: min(n, _LISTED)]
+        more = [f"  and {n - _LISTED:,} more: .courses has them"] if n > _LISTED else []
+        key = f"  * changed at {1 - self.level:.3g}; p-values are adjusted for {3 * n:,} tests (Holm)"
+        return [*text_table(found, ("p periods", "p trend", "rows"), marks), *more, key, ""]
+
     def _said(self) -> list[str]:
         """Lines below the table."""
         tests = ((self.change_test, "no change"), (self.trend_test, "no trend"), (self.period_test, "no difference"))
         return [
-            f"* miscalibrated at {1 - self.level:.3g}, adjusted for {len(self.periods):,} periods (Holm)",
+            f"* miscalibrated at {1 - self.level:.3g}, adjusted for {self._n_periods:,} periods (Holm)",
             "; ".join(
                 f"{what}: p {equals(test.pvalue)}" if test.pvalue == test.pvalue else f"{what}: {test.warnings[0]}"
                 for test, what in tests
@@ -322,16 +382,21 @@ class CalibrationOverTime(Picture, Paged):
             "p": [pvalue_text(change.pvalue) for change in self.changes],
         }
         changes = [Section("Changes", found)] if self.changes else []
-        return [*changes, Section("Periods", told, marked, "; ".join(self._said()))]
+        if self.courses:
+            marks = [True] * len(self.changed) + [False] * (len(self.courses) - len(self.changed))
+            changes.insert(0, Section("Courses", self._columns_of_courses(len(self.courses)), marks))
+        about = f"Periods of {self._named}" if self.by else "Periods"
+        return [*changes, Section(about, told, marked, "; ".join(self._said()))]
 
     def _columns(self) -> dict[str, Any]:
-        plain = ("name", "start", "end", "n_samples", "base_rate", "mean_probability", "gap", "error", "brier")
-        columns: dict[str, list[Any]] = {name: [getattr(p, name) for p in self.periods] for name in plain}
-        columns["period"] = columns.pop("name")
+        each = [(one, p) for one in self.courses or [self] for p in one.periods]
+        of_course = {self.by: [one.course for one, _ in each]} if self.by else {}
+        plain = ("start", "end", "n_samples", "base_rate", "mean_probability", "gap", "error", "brier")
+        columns: dict[str, list[Any]] = {name: [getattr(p, name) for _, p in each] for name in plain}
         for name in ("gap", "error"):
             for end in ("low", "high"):
-                columns[f"{name}_{end}"] = [getattr(getattr(p, f"{name}_interval"), end) for p in self.periods]
+                columns[f"{name}_{end}"] = [getattr(getattr(p, f"{name}_interval"), end) for _, p in each]
         for name in ("pvalue", "adjusted"):
-            columns[name] = [getattr(p, name) for p in self.periods]
-        columns["warnings"] = ["; ".join(p.warnings) for p in self.periods]
-        return {"period": columns.pop("period"), **columns}
+            columns[name] = [getattr(p, name) for _, p in each]
+        columns["warnings"] = ["; ".join(p.warnings) for _, p in each]
+        return {**of_course, "period": [p.name for _, p in each], **columns}

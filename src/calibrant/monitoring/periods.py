@@ -228,6 +228,16 @@ class Periods:
             raise ValueError(f"every={every!r} needs dates, and time holds numbers: pass a number of rows")
         return cls._by_calendar(times, every)
 
+    def of_rows(self, times: Times, rows: IntArray) -> Periods:
+        """Those of some rows, at whose times, which are given, they then begin and end."""
+        found, codes = compact(self.codes[rows])
+        low, high = ends_of(times.values, codes, found.size)
+        starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
+        absent = np.setdiff1d(np.arange(found[0], found[-1]), found)
+        names, missing = ([self.names[i] for i in some.tolist()] for some in (found, absent))
+        between = [name for name in self.left_out if names[0] < name < names[-1]]
+        return Periods(codes, self.every, tuple(names), starts, ends, tuple(sorted([*missing, *between])))
+
     @classmethod
     def _by_calendar(cls, times: Times, every: str) -> Periods:
         values, places = times.distinct

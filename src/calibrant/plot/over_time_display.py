@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import matplotlib.dates
 
-from ..data.checks import check_type
+from ..data.checks import check_choice, check_type
 from ..data.types import Interval
 from ..monitoring.over_time import calibration_over_time
 from ..monitoring.over_time_result import CalibrationOverTime
@@ -74,9 +74,23 @@ class OverTimeDisplay(Display):
         """
         return cls(calibration_over_time(y_true, y_prob, time, **options)).plot()
 
-    def plot(self) -> OverTimeDisplay:
-        """Draw on a new figure."""
+    def plot(self, course: object = None) -> OverTimeDisplay:
+        """Draw on a new figure.
+
+        Parameters
+        ----------
+        course : str, optional
+            Subgroup or class to draw, where several are followed; default: the one that changed most surely.
+
+        Raises
+        ------
+        ValueError
+            For a course that there is not.
+        """
         result = self.result
+        if course is not None:
+            names = [one.course for one in result.courses]
+            result = result.courses[names.index(check_choice("course", str(course), names))]
         heights = {"height_ratios": [3, 2, 1]}
         axes = new_figure(3, 1, 7.2, 5.6, sharex=True, gridspec_kw=heights)[1][:, 0]
         top, middle, bottom = axes
@@ -93,12 +107,14 @@ class OverTimeDisplay(Display):
         bottom.bar(
             [_number(p.start) for p in periods], [p.n_samples for p in periods], spans, align="edge", color="0.75"
         )
-        self._mark(axes)
+        self._mark(axes, result)
         top.set_ylabel("Accuracy minus confidence" if result.label is None else "Observed minus predicted")
         middle.set_ylabel("Calibration error")
         middle.set_ylim(bottom=0.0)
         bottom.set_ylabel("Rows")
         whom = "confidence" if result.label is None else class_text(result.label, notion=result.notion)
+        if result.by not in ("", "class", "label"):
+            whom = f"{result.by} {result.course}: {whom}"
         top.set_title(f"{whom}, {percent_text(result.level)} intervals", fontsize=10, loc="left")
         words = f"filled: miscalibrated (adjusted p ≤ {1 - result.level:.3g})"
         middle.set_title(words, fontsize=9, loc="left", color="0.3")
@@ -111,12 +127,12 @@ class OverTimeDisplay(Display):
         self.axes_ = top, middle, bottom
         return self._drawn(top, middle, bottom)
 
-    def _mark(self, axes: Any) -> None:
+    def _mark(self, axes: Any, result: CalibrationOverTime) -> None:
         """Changes, and the gaps between them."""
-        found = self.result.changes
+        found = result.changes
         if not found:
             return
-        edges = [self.result.periods[0].start, *(c.time for c in found), self.result.periods[-1].end]
+        edges = [result.periods[0].start, *(c.time for c in found), result.periods[-1].end]
         gaps = [found[0].before, *(c.after for c in found)]
         for gap, start, end in zip(gaps, edges[:-1], edges[1:], strict=True):
             axes[0].hlines(gap, _number(start), _number(end), color=_CHANGE, linewidth=1.6, zorder=2)

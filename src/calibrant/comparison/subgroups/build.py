@@ -278,10 +278,14 @@ def assess(
     about: tuple[str, Label, int],
     options: SubgroupOptions,
     rng: np.random.Generator,
+    among: int = 0,
 ) -> SubgroupReport:
-    """Report on the subgroups of some columns; ``about`` are the notion, the class, and the number of rows."""
+    """Report on the subgroups of some columns; ``about`` are the notion, the class, and the number of rows.
+
+    ``among``: how many subgroups p-values are to be corrected for later, where others are reported on elsewhere.
+    """
     notion, label, n_samples = about
-    total = sum(len(column.values) for column in columns)
+    total = max(sum(len(column.values) for column in columns), among)
     smallest = (1 - options.level) / max(total, 1)
     many = total > FEW_SUBGROUPS
     n_draws = FEW_DRAWS if many else N_DRAWS
@@ -291,7 +295,7 @@ def assess(
             question = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
             errors = _errors(column, reader, question, n_draws, rng)
             pvalues = subgroup_pvalues(column.cells, options.test, options.n_resamples, rng, smallest, many=many)
-            found.append(_column(column, errors, pvalues, options, smallest, rng))
+            found.append(_column(column, errors, pvalues, options, smallest, rng, many=many))
             advance(len(column.values))
     every = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
     corrected = {"holm": holm(every), "bh": benjamini_hochberg(every), "none": every}
@@ -373,6 +377,8 @@ def _column(
     options: SubgroupOptions,
     smallest: float,
     rng: np.random.Generator,
+    *,
+    many: bool,
 ) -> SubgroupColumn:
     """The subgroups of a column beside each other; p-values not yet corrected."""
     cells = column.cells.coarse
@@ -409,7 +415,7 @@ def _column(
     return SubgroupColumn(
         column.name,
         tuple(subgroups),
-        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng),
+        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, many=many),
         _largest(column, totals, [subgroups[place] for place in column.held], options),
     )
 

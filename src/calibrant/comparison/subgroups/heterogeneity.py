@@ -20,6 +20,8 @@ _TILE = 1 << 14
 #: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
+#: Of many columns, the first draws, and the p-value above which they are enough.
+_FIRST_DRAWS, _LARGE = 99, 0.1
 #: Numbers drawn at most.
 _MOST_DRAWN = 40_000_000
 _CLIP = 1e-6
@@ -187,13 +189,19 @@ class _ScoreTest:
 
 
 def heterogeneity(
-    cells: SubgroupCells, pooled: PooledMap | None, totals: SubgroupTotals, n_samples: int, rng: np.random.Generator
+    cells: SubgroupCells,
+    pooled: PooledMap | None,
+    totals: SubgroupTotals,
+    n_samples: int,
+    rng: np.random.Generator,
+    *,
+    many: bool = False,
 ) -> TestResult:
     """Score test of one intercept per subgroup, added to one polynomial logistic curve for all.
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
     curve, its fit to them linearised; for correlated rows, with those of residuals of which whole groups of such
-    rows have changed their sign.
+    rows have changed their sign. With ``many`` subgroups few draws are enough where many of them reach it.
     """
     from scipy.special import chdtrc
 
@@ -220,8 +228,11 @@ def heterogeneity(
             residuals = sets if signs is None else sets[:, signs.group] * of_rows
             return test.statistic(np.add.reduceat(residuals, starts, axis=1), residuals @ columns)
 
-        pvalue = null.pvalue(null.draws(of_residuals, _DRAWS, rng, chance.size), statistic)
-        how = null.described(_DRAWS)
+        for n_draws in (_FIRST_DRAWS, _DRAWS)[not many :]:
+            pvalue = null.pvalue(null.draws(of_residuals, n_draws, rng, chance.size), statistic)
+            if pvalue > _LARGE:
+                break
+        how = null.described(n_draws)
     name = f"score test of subgroup intercepts, {how}"
     n_groups = None if cells.groups is None else int(cells.groups.max(initial=-1)) + 1
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
