@@ -47,6 +47,21 @@ def test_it_says_what_the_functions_say(rows):
     assert "Alarm: no longer calibrated, since about 2026-05" in text
 
 
+def test_subgroups_are_followed(rows):
+    frame, folder = rows
+    frame["site"] = np.where(np.arange(9000) % 3, "a", "b")
+    frame.to_csv(folder / "rows.csv", index=False)
+    ran = run(folder / "rows.csv", "--time", "day", "--every", "month", "--by", "site", "--json")
+    assert ran.exit_code == 0, ran.output
+    found = cal.calibration_over_time(frame, label="y_true", prob="y_prob", time="day", by="site", every="month")
+    assert json.loads(ran.stdout)["over_time"] == json.loads(json.dumps(found.to_dict()))
+    text = run(folder / "rows.csv", "--time", "day", "--every", "month", "--by", "site").output.replace("\n", " ")
+    assert "2 of the 2 subgroups changed, most surely site " in text
+    clash = run(folder / "rows.csv", "--time", "day", "--by", "y_true")
+    assert clash.exit_code == 2
+    assert "--by y_true: this column is already used" in clash.output
+
+
 def test_the_state_goes_on_with_what_is_new(rows):
     frame, folder = rows
     state, whole = folder / "state.json", cal.CalibrationMonitor()

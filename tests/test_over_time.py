@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.monitoring.changes import cut
+from calibrant.monitoring.changes import _tail, _unskewed, cut
 from calibrant.monitoring.periods import CALENDAR, Periods, Times
 
 FEW = {"estimator": cal.Binned(5)}
@@ -167,6 +168,184 @@ def test_groups_widen_intervals():
     )
     assert np.ptp(grouped.gap_interval) > 2 * np.ptp(plain.gap_interval)
     assert grouped.change_test.pvalue > plain.change_test.pvalue
+
+
+def same_course(one, alone):
+    """Of one course what is not drawn is what its rows by themselves say."""
+    assert (one.n_samples, one.every, one.label) == (alone.n_samples, alone.every, alone.label)
+    assert [(p.name, p.start, p.end, p.n_samples) for p in one.periods] == [
+        (p.name, p.start, p.end, p.n_samples) for p in alone.periods
+    ]
+    for name in ("gap", "gap_interval", "error", "brier", "base_rate", "mean_probability"):
+        np.testing.assert_allclose(
+            [getattr(p, name) for p in one.periods], [getattr(p, name) for p in alone.periods], atol=1e-12, err_msg=name
+        )
+    np.testing.assert_allclose([one.gap, *one.gap_interval], [alone.gap, *alone.gap_interval])
+    for name in ("change_test", "trend_test", "period_test"):
+        np.testing.assert_allclose(getattr(one, name).statistic, getattr(alone, name).statistic, rtol=1e-9)
+    assert one.change_test.pvalue == pytest.approx(alone.change_test.pvalue, abs=0.06)
+    assert one.period_test.pvalue == pytest.approx(alone.period_test.pvalue, abs=0.06)
+
+
+def naive_holm(pvalues):
+    out, largest = dict(pvalues), 0.0
+    for rank, name in enumerate(sorted(pvalues, key=pvalues.get)):
+        largest = out[name] = min(max(largest, (len(pvalues) - rank) * pvalues[name]), 1.0)
+    return out
+
+
+def adjusted_for_all(found):
+    """p-values of the tests, and of periods, are adjusted over all courses."""
+    tests = {"change": "change_test", "trend": "trend_test", "periods": "period_test"}
+    raw = {(c.course, name): getattr(c, test).pvalue for c in found.courses for name, test in tests.items()}
+    wanted = naive_holm(raw)
+    for one in found.courses:
+        for name, p in one.adjusted.items():
+            assert p == pytest.approx(wanted[one.course, name])
+    wanted = naive_holm({(c.course, p.name): p.pvalue for c in found.courses for p in c.periods})
+    for one in found.courses:
+        for p in one.periods:
+            assert p.adjusted == pytest.approx(wanted[one.course, p.name])
+
+
+@pytest.mark.parametrize("more", ["", "weights", "groups"])
+def test_each_subgroup_is_what_its_rows_say(more):
+    y, p, day = stream(4500, broken=2700)
+    rng = np.random.default_rng(7)
+    site = np.array(["a", "b", "c"])[np.where(np.arange(4500) < 600, 0, rng.integers(3, size=4500))]
+    options = {
+        "": {}, "weights": {"sample_weight": rng.integers(0, 3, 4500)}, "groups": {"groups": np.arange(4500) // 3}
+    }[more]  # fmt: skip
+    found = cal.calibration_over_time(y, p, day, by=site, every="month", **FEW, **options)
+    assert [one.course for one in found.courses] == ["a", "b", "c"]
+    for one in found.courses:
+        mine = site == one.course
+        own = {name: values[mine] for name, values in options.items()}
+        same_course(one, cal.calibration_over_time(y[mine], p[mine], day[mine], every="month", **FEW, **own))
+    adjusted_for_all(found)
+
+
+def test_each_class_is_what_it_is_by_itself():
+    rng = np.random.default_rng(3)
+    q = rng.dirichlet(np.ones(4), 3000)
+    k = (q.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    day = np.datetime64("2026-01-01") + np.arange(3000) // 20
+    found = cal.calibration_over_time(k, q, day, notion="classwise", every="month", **FEW)
+    assert [one.label for one in found.courses] == [0, 1, 2, 3]
+    for one in found.courses:
+        alone = cal.notions.ClassSpecific(one.label)
+        same_course(one, cal.calibration_over_time(k, q, day, notion=alone, every="month", **FEW))
+    adjusted_for_all(found)
+    assert all((one in found.changed) == (min(one.adjusted.values()) <= 0.05) for one in found.courses)
+
+
+def test_no_change_of_any_course_is_said():
+    y, p, day = stream(2000, broken=2000)
+    found = cal.calibration_over_time(y, p, day, by=np.arange(2000) % 4, every="month", **FEW)
+    assert not found.changed
+    least = min(p for one in found.courses for p in one.adjusted.values())
+    assert found.summary == f"No change was found in any of the 4 subgroups (p = {least:.3f}, adjusted for all)."
+    assert "p-values are adjusted for 12 tests (Holm)" in str(found)
+
+
+def test_the_course_that_changed_is_named():
+    rng = np.random.default_rng(1)
+    n = 6000
+    p, site = rng.random(n), rng.choice(["north", "south", "west"], n)
+    day = np.datetime64("2026-01-01") + np.arange(n) // 40
+    y = rng.random(n) < np.where((site == "west") & (np.arange(n) >= 3600), 0.7 * p, p)
+    frame = pd.DataFrame({"y": y.astype(int), "p": p, "day": day, "site": site})
+    found = cal.calibration_over_time(frame, label="y", prob="p", time="day", by="site", every="month", **FEW)
+    assert found.by == "site"
+    assert found.course == "west"
+    assert [one.course for one in found.changed] == ["west"]
+    (change,) = found.changes
+    assert change.interval.low <= day[3600].item() <= change.interval.high
+    assert found.summary.startswith("1 of the 3 subgroups changed, most surely site west: Probabilities have been too")
+    table = found.to_frame()
+    assert table["site"].tolist() == np.repeat(["north", "south", "west"], 5).tolist()
+    assert "* west " in str(found)
+    assert "Periods of site west" in found.to_html()
+    json.dumps(found.to_dict(), allow_nan=False)
+    with pytest.raises(ValueError, match="course must be one of 'north', 'south', 'west'; got 'east'"):
+        found.plot(course="east")
+    assert "site north" in found.plot(course="north").axes_[0].get_title(loc="left")
+    assert "site west" in found.plot().axes_[0].get_title(loc="left")
+
+
+def test_a_thousand_classes_are_followed():
+    """The one that drifts is found, among 3,000 tests, although draws alone could not say so."""
+    rng = np.random.default_rng(2)
+    n, k = 6000, 1000
+    q = np.full((n, k), 0.5 / (k - 1))
+    q[:, 7] = 0.5
+    y = np.where(rng.random(n) < np.where(np.arange(n) < 3000, 0.5, 0.35), 7, (rng.integers(k - 1, size=n) + 8) % k)
+    day = np.datetime64("2025-01-01") + np.arange(n) * 365 // n
+    found = cal.calibration_over_time(y, q, day, notion="classwise", every="month", labels=range(k), **FEW)
+    assert len(found.courses) == k
+    assert len(found.courses[0].periods) == 12
+    assert found.label == 7
+    assert [one.label for one in found.changed] == [7]
+    assert found.change_test.pvalue < 1e-9
+    (change,) = found.changes
+    assert change.interval.low <= day[3000].item() <= change.interval.high
+
+
+def test_what_cannot_be_followed_is_refused():
+    rng = np.random.default_rng(3)
+    q = rng.dirichlet(np.ones(3), 60)
+    for options, words in (
+        ({"notion": "classwise", "by": np.arange(60) % 2}, "notion 'classwise' with by cannot be followed over time"),
+        ({"notion": "canonical"}, "notion 'canonical' cannot be followed over time: take one class"),
+        ({"by": np.arange(59)}, r"by must have one value per row \(60\); got 59"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            cal.calibration_over_time(np.arange(60) % 3, q, GOOD, **options)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["day", "month", 40]))
+def test_courses_have_all_rows(seed, n_sites, every):
+    """Rows of courses and of their periods add up, whatever periods a course leaves out."""
+    rng = np.random.default_rng(seed)
+    site, p = rng.integers(n_sites, size=200), rng.random(200)
+    day = np.datetime64("2026-01-30") + rng.integers(0, 5, 200) * (1 + 20 * (site == 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cal.calibration_over_time(rng.random(200) < p, p, day, by=site, every=every, labels=[0, 1], **FEW)
+    assert sum(one.n_samples for one in found.courses) == 200
+    for one in found.courses:
+        assert sum(period.n_samples for period in one.periods) == one.n_samples
+        assert one.n_samples == (site.astype(str) == one.course).sum()
+        rows = day[site.astype(str) == one.course]
+        assert (one.periods[0].start, one.periods[-1].end) == (rows.min().item(), rows.max().item())
+
+
+def test_the_tail_of_a_search_is_that_of_draws():
+    """Bound by correlations against draws of the walk itself, at several heights."""
+    rng = np.random.default_rng(0)
+    n, draws = 200, 40_000
+    steps = rng.standard_normal((draws, n))
+    walk = np.cumsum(steps, axis=1)[:, :-1] - steps.sum(axis=1, keepdims=True) * np.arange(1, n) / n
+    k = np.arange(1, n)
+    spread = k * (n - k) / n
+    largest = np.abs(walk / np.sqrt(spread))[:, 9:-9].max(axis=1)
+    i, j = k[9:-10], k[10:-9]
+    near = i * (n - j) / n / np.sqrt(spread[9:-10] * spread[10:-9])
+    for height in (3.0, 3.5, 4.0):
+        share = (largest >= height).mean()
+        error = np.sqrt(share / draws)
+        assert share - 3 * error < _tail(height, near) < 2.2 * share + 3 * error
+
+
+def test_skewed_sums_become_normal():
+    """Tails of Poisson sums, which normal ones miss by far."""
+    mean, count = 12.0, np.array([25, 30, 34])
+    z = _unskewed(count - 0.5 - mean, mean, mean)
+    exact = scipy.stats.poisson.sf(count - 1, mean)
+    assert (exact < scipy.stats.norm.sf(z)).all()
+    assert (scipy.stats.norm.sf(z) < 2.1 * exact).all()
+    assert (scipy.stats.norm.sf((count - 0.5 - mean) / mean**0.5) < 0.5 * exact).all()
 
 
 @settings(max_examples=60, deadline=None)

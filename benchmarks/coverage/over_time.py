@@ -1,6 +1,7 @@
 """How often `calibration_over_time` sees changes that are none, and whether its intervals contain those that are.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.over_time --store FILE [--repetitions 200] [--write FILE]
+        [--courses]
 
 Streams of 4,000 rows, cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), of a mix
 that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4). Log-odds of outcomes are
@@ -8,6 +9,10 @@ those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row
 back (rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead. A sample's seed is its number. The
 search and its interval were chosen on uniform, rare and rising scores with 60 streams each; U-shaped ones and
 confidences, and the step that is taken back, were not looked at before this page was written.
+
+With ``--courses``, in place of these: subgroups (``by=``) and classes (``notion="classwise"``) that are followed over the
+same periods, 3,000 rows in 6 of them. Five subgroups of uniform scores, of which none changes, or one by a step of 0.8
+in the log-odds after row 1,800; thirty subgroups of rare ones (beta 0.5, 20); and thirty classes (Dirichlet 0.2).
 """
 
 from __future__ import annotations
@@ -78,8 +83,70 @@ def outcome(family: str, shift: str, seed: int) -> list[float]:
     return [*rejected, len(found.changes), within, gaps, float(np.mean(wide)) if wide else float("nan")]
 
 
+COURSES = ("5 subgroups, uniform", "5 subgroups, one changes", "30 subgroups, rare", "30 classes")
+
+
+def followed(kind: str, seed: int) -> list[float]:
+    """Which tests reject for any course at 0.05 after adjustment, and whether the first course is named if any is."""
+    rng = np.random.default_rng([seed, 7, COURSES.index(kind)])
+    n, many = 3_000, 30
+    options: dict[str, Any] = {"every": n // 6, "estimator": cal.Binned(5)}
+    if kind == "30 classes":
+        s = rng.dirichlet(np.full(many, 0.2), n)
+        y = (s.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+        options |= {"notion": "classwise", "labels": range(many)}
+    else:
+        s = rng.beta(0.5, 20, n).clip(1e-9) if kind.endswith("rare") else rng.random(n)
+        by = rng.integers(many if kind.startswith("30") else 5, size=n)
+        moved = kind.endswith("changes") * 0.8 * ((by == 0) & (np.arange(n) >= 1_800))
+        y = (rng.random(n) < expit(logit(s) + moved)).astype(int)
+        options |= {"by": by, "labels": [0, 1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cal.calibration_over_time(y, s, np.arange(n), **options)
+    tests = [float(any(one.adjusted[t] <= 0.05 for one in found.courses)) for t in ("change", "trend", "periods")]
+    return [*tests, max(tests), float(found.course == "0" and max(tests) > 0)]
+
+
+def write_courses(path: Path, done: list[Any], repetitions: int) -> None:
+    """The page of several courses."""
+    lines = [
+        "# Calibration over time of subgroups and classes: false alarms",
+        "",
+        f"Written by `python -m benchmarks.coverage.over_time --courses --store FILE --repetitions {repetitions} "
+        "--write FILE`.",
+        "",
+        *(__doc__ or "").split("\n\n")[3].removesuffix("\n").splitlines(),
+        "",
+        "Share of streams, in per cent ± standard error, in which a test rejects for any subgroup or class at 0.05 after",
+        "adjustment for all tests of all (Holm); *named*: for the first one, the one that changes where one does.",
+        "",
+        "| followed | change | trend | periods | any | named |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for kind in COURSES:
+        rows = np.array([row[2:] for row in done if row[0] == kind and row[1] < repetitions])
+        shares = rows.mean(axis=0)
+        cells = [f"{100 * v:.1f} ± {100 * (v * (1 - v) / len(rows)) ** 0.5:.1f}" for v in shares]
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    arguments.finish(type("Options", (), {"write": path})(), lines)
+
+
 def main() -> None:
-    options = arguments.parser(__doc__, repetitions=200, write=True, store=True).parse_args()
+    made = arguments.parser(__doc__, repetitions=200, write=True, store=True)
+    made.add_argument("--courses", action="store_true", help="subgroups and classes that are followed")
+    options = made.parse_args()
+    if options.courses:
+        with lines_of(options.store) as (done, add):
+            known = {(row[0], row[1]) for row in done}
+            for seed in range(options.repetitions):
+                for kind in COURSES:
+                    if (kind, seed) not in known:
+                        done.append([kind, seed, *followed(kind, seed)])
+                        add(done[-1])
+        if options.write is not None:
+            write_courses(options.write, done, options.repetitions)
+        return
     with lines_of(options.store) as (done, add):
         known = {(row[0], row[1], row[2]) for row in done}
         for seed in range(options.repetitions):

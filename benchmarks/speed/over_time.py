@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.over_time [--rows 10000000] [--write FILE]
 
-Medians of three runs. All three must give the same gaps for every month, or the script fails.
+Medians of three runs. All three must give the same gaps for every month, or the script fails. Then a thousand classes
+in 12 months, each of them followed, once.
 """
 
 from __future__ import annotations
@@ -32,9 +33,27 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return sorted(runs)[1], found
 
 
+def classes(n: int, k: int) -> list[str]:
+    """Rows of the table of classes."""
+    rng = np.random.default_rng(1)
+    q = rng.dirichlet(np.full(k, 0.1), n)
+    y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    day = np.datetime64("2025-01-01") + np.arange(n) * 365 // n
+    lines = []
+    for name, estimator in (('"auto"', "auto"), ("Binned(5)", cal.Binned(5))):
+        began = time.perf_counter()
+        options: dict[str, Any] = {"notion": "classwise", "every": "month", "labels": range(k), "estimator": estimator}
+        found = cal.calibration_over_time(y, q, day, **options)
+        took = time.perf_counter() - began
+        assert {len(one.periods) for one in found.courses} == {12}
+        lines.append(f"| {name} | {took:.0f} | {1000 * took / k / 12:.1f} |")
+    return lines
+
+
 def main() -> None:
     made = arguments.parser(__doc__, write=True)
     made.add_argument("--rows", type=int, default=10_000_000)
+    made.add_argument("--classes", type=int, default=1000)
     options = made.parse_args()
     n = options.rows
     rng = np.random.default_rng(0)
@@ -63,6 +82,13 @@ def main() -> None:
         f"| `Accumulator().update(y, p)`: one pass | {one:.2f} | 1 |",
         f'| `calibration_over_time(y, p, day, every="month")` | {rows:.2f} | {rows / one:.1f} |',
         f'| `from_frame(lazy Polars, time=…, every="month").over_time()` | {sums:.2f} | {sums / one:.1f} |',
+        "",
+        f'{options.classes:,} classes, 12,000 rows, `calibration_over_time(y, q, day, notion="classwise", '
+        'every="month")`:',
+        "",
+        "| estimator | seconds | milliseconds for each class and month |",
+        "|---|---:|---:|",
+        *classes(12_000, options.classes),
     ]
     arguments.finish(options, lines)
 

@@ -26,6 +26,10 @@ def monitor_command(
     every: Annotated[
         str, typer.Option(help="auto, hour, day, week, month, quarter, year, or a number of rows.")
     ] = "auto",
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="Column of subgroups, each followed by itself, or a glob; repeatable."),
+    ] = None,
     notion: Annotated[str, typer.Option(help="auto, class-specific:LABEL or confidence.")] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals, and of a monitor that begins.")] = 0.95,
     horizon: Annotated[
@@ -53,12 +57,15 @@ def monitor_command(
         raise ValueError(f"--state {state} is the file that is read")
     with source.table() as table:
         at = table.find_one(time, "--time")
-        columns = source.columns(table, aside=[at])
-        if at in columns.names:
-            raise ValueError(f"--time {at}: this column is already used for labels, weights or --groups")
-        table.read_as(labels=[at])
+        subgroups = list(dict.fromkeys(c for pattern in by or [] for c in table.find(pattern, "--by")))
+        columns = source.columns(table, aside=[at, *subgroups])
+        for option, name in [("time", at), *(("by", c) for c in subgroups)]:
+            if name in columns.names:
+                raise ValueError(f"--{option} {name}: this column is already used for labels, weights or --groups")
+        table.read_as(labels=[at, *subgroups])
         p = columns.predictions()
         when = next(table.batches([at]))[at]
+        of_rows = next(table.batches(subgroups)) if subgroups else None
         chosen = columns.notion(notion)
     begins = CalibrationMonitor(
         notion=notion if notion in ("auto", "confidence") else chosen, horizon=horizon or 100_000, level=level
@@ -71,7 +78,7 @@ def monitor_command(
         if now is not None and now != before:
             raise ValueError(f"--{option} is {now}, but the monitor of --state began with {before}: name another file")
     found = calibration_over_time(
-        p, None, when, every=int(every) if every.isdecimal() else every, notion=chosen, level=level
+        p, None, when, every=int(every) if every.isdecimal() else every, by=of_rows, notion=chosen, level=level
     )
     old = _go_on(monitor, p, Times.read(when, p.n_given))
     outputs["html"].write(partial(found.to_html, name=source.name))

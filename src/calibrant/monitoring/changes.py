@@ -160,7 +160,7 @@ def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator, *, ends: boo
     share, cubes = bent[:, 0] / whole[0, 0], np.cumsum(blocks.cube[a:b])
     cube = (1 - share) ** 3 * cubes[:-1] - share**3 * (cubes[-1] - cubes[:-1])
     beside = bent[:-1, 0] - np.einsum("kd,dk->k", bent[:-1], slopes[:, 1:])
-    near = beside**2 / (scale[:-1] * scale[1:])
+    near = beside / np.sqrt(scale[:-1] * scale[1:])
     tail = _tail(np.abs(_unskewed(found, scale, cube)[tested]).max(), near[tested[:-1] & tested[1:]])
     values, vectors = np.linalg.eigh(information)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
@@ -184,15 +184,14 @@ def _unskewed(sums: Any, variance: Any, cube: Any) -> FloatArray:
 
 
 def _tail(largest: float, near: FloatArray) -> float:
-    """Bound for the probability that one of several normal variables is as large (Worsley 1982).
+    """Bound for the probability that one of several standard normal variables is as large (Worsley 1982).
 
-    ``near``: squared correlations of each with the next.
+    ``near``: correlations of each with the next.
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr, owens_t
 
-    one = 2 * float(ndtr(-largest))
-    density = np.exp(-(largest**2) / 2) / np.pi
-    return min(1.0, one + float(np.minimum(density * np.sqrt(np.maximum(1 - near, 0.0)), one).sum()))
+    new = 4 * owens_t(largest, np.sqrt(np.maximum(1 - near, 0.0) / (1 + near)))
+    return float(np.minimum(2 * ndtr(-largest) + new.sum(), 1.0))
 
 
 def first_search(blocks: Blocks, rng: np.random.Generator, least: float = 1.0) -> tuple[float, float]:

@@ -36,6 +36,8 @@ from .statistics import gap_intervals, subgroup_pvalues
 #: Subgroups up to which intervals of errors have as many draws as one of :func:`estimate`, which those are, and those
 #: of more subgroups.
 FEW_SUBGROUPS, N_DRAWS, FEW_DRAWS = 50, 400, 80
+#: Cells beyond which neighbours are added up, of a column that is one of many, and how many in a unit of the log-odds.
+_SMALL = 1 << 9, 8
 TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
 
@@ -285,7 +287,8 @@ def assess(
     ``among``: how many subgroups p-values are to be corrected for later, where others are reported on elsewhere.
     """
     notion, label, n_samples = about
-    total = max(sum(len(column.values) for column in columns), among)
+    own = sum(len(column.values) for column in columns)
+    total = max(own, among)
     smallest = (1 - options.level) / max(total, 1)
     many = total > FEW_SUBGROUPS
     n_draws = FEW_DRAWS if many else N_DRAWS
@@ -295,7 +298,7 @@ def assess(
             question = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
             errors = _errors(column, reader, question, n_draws, rng)
             pvalues = subgroup_pvalues(column.cells, options.test, options.n_resamples, rng, smallest, many=many)
-            found.append(_column(column, errors, pvalues, options, smallest, rng, many=many))
+            found.append(_column(column, errors, pvalues, options, smallest, rng, some=many and own < total))
             advance(len(column.values))
     every = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
     corrected = {"holm": holm(every), "bh": benjamini_hochberg(every), "none": every}
@@ -378,10 +381,10 @@ def _column(
     smallest: float,
     rng: np.random.Generator,
     *,
-    many: bool,
+    some: bool,
 ) -> SubgroupColumn:
-    """The subgroups of a column beside each other; p-values not yet corrected."""
-    cells = column.cells.coarse
+    """The subgroups of a column beside each other; p-values not yet corrected. ``some``: of those of many columns."""
+    cells = column.cells.coarse(*_SMALL) if some else column.cells.coarse()
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
     intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
@@ -415,7 +418,7 @@ def _column(
     return SubgroupColumn(
         column.name,
         tuple(subgroups),
-        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, many=many),
+        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, many=some),
         _largest(column, totals, [subgroups[place] for place in column.held], options),
     )
 
@@ -442,7 +445,7 @@ def _largest(
         high = 1 - low if low < 2 else 0
     first, second = int(among[high]), int(among[low])
     value = float(gaps[high] - gaps[low])
-    variance = difference_variance(column.cells.coarse, totals, first, second)
+    variance = difference_variance(column.cells.coarse(), totals, first, second)
     reach = _all_pairs(options.level, gaps.size) * float(np.sqrt(variance))
     return SubgroupDifference(
         subgroups[first].name, subgroups[second].name, value, Interval(value - reach, value + reach)

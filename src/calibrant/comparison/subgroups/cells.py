@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,13 +170,15 @@ class SubgroupCells:
         s, w, o, t, last = fields
         return cls(starts, s, w, o, t, last, parts[0].integral, None, np.ones(starts.size - 1))
 
-    @cached_property
-    def coarse(self) -> SubgroupCells:
-        """The same rows for sums of smooth functions of the score: of very many cells, neighbours added up."""
-        if self.groups is not None or self.scores.size <= _MANY:
+    def coarse(self, above: int = _MANY, in_a_unit: int = _IN_A_UNIT) -> SubgroupCells:
+        """The same rows for sums of smooth functions of the score: neighbours added up ``above`` so many cells.
+
+        ``in_a_unit``: how many are left in a unit of the log-odds.
+        """
+        if self.groups is not None or self.scores.size <= above:
             return self
         place = np.maximum(np.ceil(self.scores * FINE_CELLS).astype(np.intp), 1) - 1
-        first = run_starts(self.subgroup * FINE_CELLS + coarse_cells()[place])
+        first = run_starts(self.subgroup * FINE_CELLS + coarse_cells(in_a_unit)[place])
         means = (np.add.reduceat(self.weights * v, first) for v in (self.scores, self.outcomes))
         weights = np.add.reduceat(self.weights, first)
         times = weights if self.integral else np.add.reduceat(self.times, first)
@@ -271,10 +273,10 @@ def _plain(problem: Problem) -> tuple[FloatArray, FloatArray]:
 
 
 @cache
-def coarse_cells() -> IntArray:
-    """For each fine cell the coarse one that it lies in: equal steps of the log-odds, some 900."""
+def coarse_cells(in_a_unit: int = _IN_A_UNIT) -> IntArray:
+    """For each fine cell the coarse one that it lies in: equal steps of the log-odds, some 900 by default."""
     middle = (np.arange(FINE_CELLS) + 0.5) / FINE_CELLS
-    step = np.floor(np.log(middle / (1 - middle)) * _IN_A_UNIT)
+    step = np.floor(np.log(middle / (1 - middle)) * in_a_unit)
     return np.cumsum(np.diff(step, prepend=step[0]) > 0)
 
 
