@@ -10,9 +10,10 @@ back (rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead.
 search and its interval were chosen on uniform, rare and rising scores with 60 streams each; U-shaped ones and
 confidences, and the step that is taken back, were not looked at before this page was written.
 
-With ``--courses``, in place of these: subgroups (``by=``) and classes (``notion="classwise"``) that are followed over the
-same periods, 3,000 rows in 6 of them. Five subgroups of uniform scores, of which none changes, or one by a step of 0.8
-in the log-odds after row 1,800; thirty subgroups of rare ones (beta 0.5, 20); and thirty classes (Dirichlet 0.2).
+With ``--courses``, in place of these: subgroups (``by=``) and classes (``notion="classwise"``) that are followed over
+the same 4 periods. Five subgroups of 2,000 rows with uniform scores, of which none changes, or one by a step of 0.8 in
+the log-odds after row 1,200; ten of 4,000 rows with rare outcomes (beta 1, 10); and ten classes of 2,000 rows
+(Dirichlet 0.3).
 """
 
 from __future__ import annotations
@@ -83,22 +84,22 @@ def outcome(family: str, shift: str, seed: int) -> list[float]:
     return [*rejected, len(found.changes), within, gaps, float(np.mean(wide)) if wide else float("nan")]
 
 
-COURSES = ("5 subgroups, uniform", "5 subgroups, one changes", "30 subgroups, rare", "30 classes")
+COURSES = ("5 subgroups, uniform", "10 subgroups, rare", "10 classes", "5 subgroups, one changes")
 
 
 def followed(kind: str, seed: int) -> list[float]:
     """Which tests reject for any course at 0.05 after adjustment, and whether the first course is named if any is."""
     rng = np.random.default_rng([seed, 7, COURSES.index(kind)])
-    n, many = 3_000, 30
-    options: dict[str, Any] = {"every": n // 6, "estimator": cal.Binned(5)}
-    if kind == "30 classes":
-        s = rng.dirichlet(np.full(many, 0.2), n)
+    n, many = 4_000 if kind.endswith("rare") else 2_000, 10
+    options: dict[str, Any] = {"every": n // 4, "estimator": cal.Binned(5)}
+    if kind == "10 classes":
+        s = rng.dirichlet(np.full(many, 0.3), n)
         y = (s.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
         options |= {"notion": "classwise", "labels": range(many)}
     else:
-        s = rng.beta(0.5, 20, n).clip(1e-9) if kind.endswith("rare") else rng.random(n)
-        by = rng.integers(many if kind.startswith("30") else 5, size=n)
-        moved = kind.endswith("changes") * 0.8 * ((by == 0) & (np.arange(n) >= 1_800))
+        s = rng.beta(1, 10, n).clip(1e-9) if kind.endswith("rare") else rng.random(n)
+        by = rng.integers(many if kind.startswith("10") else 5, size=n)
+        moved = kind.endswith("changes") * 0.8 * ((by == 0) & (np.arange(n) >= 1_200))
         y = (rng.random(n) < expit(logit(s) + moved)).astype(int)
         options |= {"by": by, "labels": [0, 1]}
     with warnings.catch_warnings():
@@ -118,8 +119,8 @@ def write_courses(path: Path, done: list[Any], repetitions: int) -> None:
         "",
         *(__doc__ or "").split("\n\n")[3].removesuffix("\n").splitlines(),
         "",
-        "Share of streams, in per cent ± standard error, in which a test rejects for any subgroup or class at 0.05 after",
-        "adjustment for all tests of all (Holm); *named*: for the first one, the one that changes where one does.",
+        "Share of streams, in per cent ± standard error, in which a test rejects for any subgroup or class at 0.05",
+        "after adjustment for all tests of all (Holm); *named*: for the first one, which changes where one does.",
         "",
         "| followed | change | trend | periods | any | named |",
         "|---|---:|---:|---:|---:|---:|",
@@ -139,8 +140,8 @@ def main() -> None:
     if options.courses:
         with lines_of(options.store) as (done, add):
             known = {(row[0], row[1]) for row in done}
-            for seed in range(options.repetitions):
-                for kind in COURSES:
+            for kind in COURSES:
+                for seed in range(options.repetitions):
                     if (kind, seed) not in known:
                         done.append([kind, seed, *followed(kind, seed)])
                         add(done[-1])

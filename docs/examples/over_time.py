@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import numpy as np
 import pandas as pd
 
 import calibrant as cal
@@ -73,6 +74,26 @@ time contains all times at which a change would explain the rows almost as well.
 How often it sees what is not there, and misses what is:
 [benchmarks/coverage/over_time.md](../benchmarks/coverage/over_time.md).
 
+## Subgroups and classes
+
+```python
+found = cal.calibration_over_time(y, p, day, by=region, every="month")  # a column of subgroups
+found = cal.calibration_over_time(y, q, day, notion="classwise", every="month")  # each class against the rest
+found.courses  # all of them, each with its periods, changes and tests
+found.plot(course="west")  # by default the one that changed most surely
+```
+
+Each subgroup or class is followed over the same periods, as its rows by themselves would be; p-values are adjusted for
+all tests of all of them (Holm). The sentence, `.periods` and `.changes` are those of the one that changed most surely.
+Simulated rows of three regions, of which one drifts from July on:
+
+```
+{regions}
+```
+
+False alarms: [benchmarks/coverage/over_time_courses.md](../benchmarks/coverage/over_time_courses.md). A thousand
+classes in twelve months: [benchmarks/speed/over_time.md](../benchmarks/speed/over_time.md).
+
 ## Many rows
 
 `from_frame` sums the rows of a frame by period in its own engine, in one pass: Polars, DuckDB, Dask, Spark, pandas,
@@ -90,9 +111,21 @@ at least two periods long.
 
 - It looks for steps: a slow drift has a small p-value of *no trend*, and is told as one or several steps.
 - It looks at rows that are there, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
-- Several classes are judged by confidence, or one at a time (`notion=cal.notions.ClassSpecific(label)`).
-- Periods of one subgroup: pass the rows of that subgroup.
+- Subgroups of several classes are judged by confidence, or one class at a time
+  (`notion=cal.notions.ClassSpecific(label)`).
+- `from_frame` follows all rows: no subgroups, classes or groups over time. Filter to one subgroup.
 """
+
+
+def regions() -> cal.results.CalibrationOverTime:
+    """Three regions, of which one drifts."""
+    rng = np.random.default_rng(0)
+    n = 9_000
+    p, region = rng.random(n), rng.choice(["north", "south", "west"], n)
+    day = np.datetime64("2026-01-01") + np.arange(n) // 25
+    drifts = (region == "west") & (day >= np.datetime64("2026-07-01"))
+    y = (rng.random(n) < np.where(drifts, 0.8 * p, p)).astype(int)
+    return cal.calibration_over_time(y, p, day, by={"region": region}, every="quarter")
 
 
 def main() -> None:
@@ -129,6 +162,7 @@ def main() -> None:
         least=f"{min(before):.3f}",
         most=f"{max(before):.3f}",
         people_text=years,
+        regions=regions(),
     )
     (docs / "over_time.md").write_text(text, encoding="utf-8")
 

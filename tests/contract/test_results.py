@@ -57,6 +57,7 @@ def everything():
     groups = cal.subgroup_calibration(y, p, by=group)
     day = np.datetime64("2026-01-01") + np.arange(N) // 4
     over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, y, 1 - y), p, day, every="month")
+    followed = cal.calibration_over_time(y, p, day, by={HOSTILE: group}, every="month")
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()
@@ -91,6 +92,9 @@ def everything():
         "subgroup": groups.subgroups[0],
         "difference of groups": groups.columns[0].largest_difference,
         "over time": over_time,
+        "over time of subgroups": followed,
+        "over time of classes": cal.calibration_over_time(k, q, day, notion="classwise", every="month"),
+        "course": followed.courses[0],
         "period": over_time.periods[0],
         "change": over_time.changes[0],
         "measures": cal.calibration_measures(y, p),
