@@ -122,14 +122,14 @@ def write_courses(path: Path, done: list[Any], repetitions: int) -> None:
         "Share of streams, in per cent ± standard error, in which a test rejects for any subgroup or class at 0.05",
         "after adjustment for all tests of all (Holm); *named*: for the first one, which changes where one does.",
         "",
-        "| followed | change | trend | periods | any | named |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| followed | streams | change | trend | periods | any | named |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for kind in COURSES:
         rows = np.array([row[2:] for row in done if row[0] == kind and row[1] < repetitions])
         shares = rows.mean(axis=0)
         cells = [f"{100 * v:.1f} ± {100 * (v * (1 - v) / len(rows)) ** 0.5:.1f}" for v in shares]
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+        lines.append(f"| {kind} | {len(rows)} | " + " | ".join(cells) + " |")
     arguments.finish(type("Options", (), {"write": path})(), lines)
 
 

@@ -1,4 +1,4 @@
-"""What `calibration_over_time` computes, of rows or of sums of periods: one course after the other."""
+"""The engine of `calibration_over_time`: courses over periods, of rows or of sums, one after the other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Fine(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, times: Times, blocks: tuple[Any, tuple[Any, Any]]) -> Fine:
-        """Of rows by blocks (see :func:`cut`); very many are added up in cells of the log-odds, some 900 a block."""
+        """Rows by blocks (see :func:`.cut`); very many are added up in cells of the log-odds, some 900 per block."""
         code, ends = blocks
         s, o, w = problem.scores, problem.outcomes, problem.weights
         squares = None if w is None or problem.integral else w**2
@@ -67,7 +67,7 @@ class Asked(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What is followed over the periods: all rows, a subgroup's, or those of a class against the rest."""
+    """Rows that are followed over the periods: all, a subgroup's, or those of a class against the rest."""
 
     name: str
     label: Label
@@ -146,7 +146,7 @@ class _Found:
 
     @property
     def pvalues(self) -> tuple[float, ...]:
-        """Of no change, no trend and no difference."""
+        """The p-values of no change, no trend and no difference."""
         found = self.result
         return found.change_test.pvalue, found.trend_test.pvalue, found.period_test.pvalue
 

@@ -20,7 +20,7 @@ _TILE = 1 << 14
 #: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
-#: Of many columns, the first draws, and the p-value above which they are enough.
+#: First draws where there are many columns, and the p-value above which they are enough.
 _FIRST_DRAWS, _LARGE = 99, 0.1
 #: Numbers drawn at most.
 _MOST_DRAWN = 40_000_000
