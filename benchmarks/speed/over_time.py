@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.over_time [--rows 10000000] [--write FILE]
 
-Best of five runs, in turns. All three must give the same gaps for every month, or the script fails. Then a thousand classes
-in 12 months, each of them followed, once.
+Best of five runs, in turns. All three must give the same gaps for every month, or the script fails. Then a thousand
+classes in 12 months, each of them followed, once.
 """
 
 from __future__ import annotations
