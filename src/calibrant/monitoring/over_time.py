@@ -144,7 +144,7 @@ def calibration_over_time(
     needed = max(rows_needed(one.scores, tolerance, level) for one in problems)
     periods = Periods.of(times, every, needed * (n_courses if columns else 1))
     blocks = BLOCKS if n_courses <= _MANY else _FEW_BLOCKS
-    rows = _Rows(times, periods, p.groups, blocks)
+    rows = _TimedRows(times, periods, p.groups, blocks)
     if columns:
         (target,) = chosen.targets(p)
         courses = rows.subgroups(problems[0], columns, target.rows)
@@ -161,7 +161,7 @@ def calibration_over_time(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _TimedRows:
     """Times, periods and groups of all rows, of which courses are some."""
 
     times: Times
