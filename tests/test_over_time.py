@@ -478,3 +478,15 @@ def test_tests_reject_as_often_as_they_say():
         found = cal.calibration_over_time(y, p, np.arange(1500), every=300, **FEW)
         rejected += min(found.adjusted.values()) <= 0.05
     assert rejected <= 20  # of 200: 10 expected at most, and three standard errors
+
+
+def test_of_very_many_changes_the_last_are_told():
+    rng = np.random.default_rng(0)
+    p, day = rng.uniform(0.2, 0.8, 20_000), np.arange(20_000) // 100
+    y = rng.random(20_000) < p + 0.19 * np.where(day // 20 % 2, 1, -1)
+    found = cal.calibration_over_time(y, p, day, every=2_000)
+    assert len(found.changes) >= 8
+    text = str(found)
+    assert text.count("Changed between") + text.count("Changed at") == 5
+    assert f"{len(found.changes) - 5} changes before those below" in text
+    assert found.changes[-1].between in " ".join(text.split())

@@ -25,6 +25,10 @@ from .periods import Time, TimeInterval, time_text
 _LISTED = 12
 
 
+#: Changes that are told in the text, the last ones.
+_TOLD = 5
+
+
 @dataclass(frozen=True, repr=False)
 class Period(Result):
     """Calibration in one period.
@@ -296,7 +300,9 @@ class CalibrationOverTime(Picture, Paged):
             about += f", {self.by} {self.course}"
         head = f"{self.title}{about}: {self.n_samples:,} rows, {self._spans}, {100 * self.level:g} % intervals"
         lines = [*self._table_of_courses(), head, *self._table(), *(f"  {text}" for text in self._said())]
-        lines += [f"  {change.summary}" for change in self.changes]
+        before = len(self.changes) - _TOLD
+        lines += [f"  {before:,} change{'s' * (before > 1)} before those below: in .changes"] * (before > 0)
+        lines += [f"  {change.summary}" for change in self.changes[-_TOLD:]]
         return printable_lines("\n".join(lines))
 
     @property
