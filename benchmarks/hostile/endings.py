@@ -253,7 +253,7 @@ def _inconsistent(found: Any) -> str:
                 return f"{kind} is {value}"
             inside = getattr(found, name.removesuffix("_interval") if name != "interval" else "value", None)
             if isinstance(inside, float) and not math.isnan(inside) and not math.isnan(low):
-                slack = 1e-9 * max(1.0, abs(inside))
+                slack = 1e-9 * max(1.0, abs(inside)) if math.isfinite(inside) else 0.0
                 if not (low - slack <= inside <= high + slack or inside < low == 0):  # debiased
                     return f"{kind} is {value}, outside of which lies {inside}"
         elif (

@@ -183,6 +183,8 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
             args = [given.pop("y_true"), given.pop("y_prob")]
     if name in ("estimate_prior", "expected_performance") and isinstance(given.get("reference"), str):
         given["reference"] = cal.as_predictions([0, 1] * 10, np.linspace(0.1, 0.9, 20))
+    if name == "expected_performance":
+        _mostly_alone(draw, given)
     if name == "optimism_corrected":
         given["model"] = draw.one([LogisticRegression(), LogisticRegression, None, c.PlattScaling()])
     random = given.get("random_state", 0)
@@ -194,6 +196,15 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
         again=draw.chance(0.03) and isinstance(random, int) and random == 0,
         page=draw.chance(0.01),
     )
+
+
+def _mostly_alone(draw: Draw, given: dict[str, Any]) -> None:
+    """Leave out what contradicts other arguments, in most cases: all refused would say little."""
+    for key in ("groups", "costs", "threshold", "features", "time", "calibrator"):
+        if draw.chance(0.8):
+            given.pop(key, None)
+    if draw.chance(0.7):
+        given["reference"] = cal.as_predictions([0, 1] * 30, np.linspace(0.05, 0.95, 60))
 
 
 def _as_predictions(draw: Draw, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -384,7 +384,11 @@ def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tup
 
 def labelled_rows(reference: Any) -> Predictions:
     """Labelled rows."""
-    return reference if isinstance(reference, Predictions) else as_predictions(*labelled_pair(reference))
+    if isinstance(reference, Predictions):
+        return reference
+    y, p = labelled_pair(reference)
+    with called(y_true="reference[0]", y_prob="reference[1]"):
+        return as_predictions(y, p)
 
 
 def labelled_pair(reference: Any) -> tuple[Any, Any]:

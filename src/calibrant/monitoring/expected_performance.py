@@ -13,6 +13,7 @@ import numpy as np
 from ..calibrators import Calibrator
 from ..calibrators.label_shift import check_base_rates
 from ..data.checks import (
+    called,
     check_choice,
     check_fraction,
     check_level,
@@ -329,7 +330,8 @@ def _both_samples(
         known = labelled_rows(reference)
     else:
         check_type("calibrator", calibrator, Calibrator)
-        p_new = _calibrated(calibrator, p_new)
+        with called(scores="p_new"):
+            p_new = _calibrated(calibrator, p_new)
         if reference is None:
             classes = calibrator.classes_.tolist()
             unread = [classes[0]] * len(p_new)
@@ -356,7 +358,8 @@ def _recalibrated(calibrator: Calibrator, reference: Any) -> Predictions:
     second = classes[1] if len(classes) == 2 else None
     if not isinstance(reference, Predictions):
         y, scores = labelled_pair(reference)
-        return as_predictions(y, _calibrated(calibrator, scores), labels=classes, pos_label=second)
+        with called(y_true="reference[0]", y_prob="reference[1]", scores="reference[1]"):
+            return as_predictions(y, _calibrated(calibrator, scores), labels=classes, pos_label=second)
     if list(reference.classes) != classes:
         raise ValueError(f"calibrator must be of the classes of the reference, {reference.classes}; got {classes}")
     positive = None if second is None else 1
