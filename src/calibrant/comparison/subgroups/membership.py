@@ -54,38 +54,43 @@ def names_of(values: Sequence[Label]) -> tuple[str, ...]:
 
 def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
     """Judge the ``by`` argument."""
-    columns = _columns(by)
+    columns = named_columns(by)
     if not columns:
         raise ValueError("by must have at least one column; got none")
     found = []
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
-        if not hasattr(column, "__getitem__") and hasattr(column, "__array__"):
-            column, _ = to_array(column, shown)
-        if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
-            raise TypeError(f"{shown} must be a column with one value per row; got {received(column)}")
-        if np.ndim(column) != 1 and isinstance(column, np.ndarray):
-            raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
-        if len(column) != n_rows:
-            raise ValueError(f"{shown} must have one value per row ({n_rows}); got {len(column)}")
-        found.append(_subgroups_of(name, column, shown))
+        found.append(subgroups_of(name, check_column(column, shown, n_rows), shown))
     return found
 
 
-def _columns(by: Any) -> list[tuple[str, Any]]:
+def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
+    """Judge a column: one value per row."""
+    if not hasattr(column, "__getitem__") and hasattr(column, "__array__"):
+        column, _ = to_array(column, shown)
+    if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
+        raise TypeError(f"{shown} must be a column with one value per row; got {received(column)}")
+    if np.ndim(column) != 1 and isinstance(column, np.ndarray):
+        raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
+    if n_rows is not None and len(column) != n_rows:
+        raise ValueError(f"{shown} must have one value per row ({n_rows}); got {len(column)}")
+    return column
+
+
+def named_columns(by: Any, argument: str = "by", unnamed: str = "subgroup") -> list[tuple[str, Any]]:
     """Names and columns of a mapping, a frame, a matrix, a list of columns, or a single column."""
     if by is None or isinstance(by, (str, bytes)):
-        raise TypeError(f"by must be a column, several of them, a mapping or a data frame; got {by!r}")
+        raise TypeError(f"{argument} must be a column, several of them, a mapping or a data frame; got {by!r}")
     if isinstance(by, Mapping):
         return [(str(name), column) for name, column in by.items()]
-    frame = _frame_of(by)
+    frame = _frame_of(by, argument)
     if frame is not None:
         return [(str(name), column) for name, column in zip(frame.columns, frame.iter_columns(), strict=True)]
     if isinstance(by, np.ndarray) and by.ndim == 2:
         return [(f"column {i}", by[:, i]) for i in range(by.shape[1])]
     if isinstance(by, (list, tuple)) and by and all(_is_column(v) for v in by):
         return [(str(getattr(v, "name", None) or f"column {i}"), v) for i, v in enumerate(by)]
-    return [(str(getattr(by, "name", None) or "subgroup"), by)]
+    return [(str(getattr(by, "name", None) or unnamed), by)]
 
 
 def _has_length(column: Any) -> bool:
@@ -104,7 +109,7 @@ def _is_column(value: Any) -> bool:
         return True
 
 
-def _frame_of(by: Any) -> Any:
+def _frame_of(by: Any, argument: str) -> Any:
     """A frame as narwhals reads it; None for anything else."""
     kind = type(by)  # asked of the class: a lazy frame would have to be read to tell its columns
     if isinstance(by, (np.ndarray, list, tuple)) or not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
@@ -113,7 +118,7 @@ def _frame_of(by: Any) -> Any:
 
     frame = nw.from_native(by, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError("by is a lazy frame: collect it first")
+        raise TypeError(f"{argument} is a lazy frame: collect it first")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -177,7 +182,8 @@ class _Seen:
         return self.places.setdefault((type(key).__name__, key), len(self.places))
 
 
-def _subgroups_of(name: str, column: Any, shown: str) -> Subgroups:
+def subgroups_of(name: str, column: Any, shown: str) -> Subgroups:
+    """The subgroups of a column."""
     seen = _Seen(shown)
     codes = np.concatenate([seen.codes(values) for values in _tiles(column, shown)])
     try:

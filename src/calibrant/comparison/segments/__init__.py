@@ -1,0 +1,1 @@
+"""Segments: rows on which the model is wrong, found by their features."""
