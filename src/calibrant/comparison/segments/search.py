@@ -1,0 +1,235 @@
+"""A beam over conditions: which segments have residuals that are largest beside their variance, by sums of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...data.types import AnyArray, FloatArray, IntArray
+from .features import Condition, Feature, within
+
+#: Segments of a length that are made longer.
+_BEAM = 10
+#: Keys that are added up at a time: they stay in the cache.
+_KEYS = 1 << 18
+#: Share of its parent's variance that a segment has at most.
+_MOST_OF_PARENT = 0.95
+_ROUNDS = 2
+
+
+class Limits(NamedTuple):
+    """Conditions of a segment at most, and variance and rows that a segment and its complement have at least."""
+
+    terms: int
+    variance: float
+    rows: int
+
+
+class Found(NamedTuple):
+    """A segment, and its ranking statistic: ``z²/2`` less the logarithm of the number of segments as long."""
+
+    conditions: tuple[Condition, ...]
+    rank: float
+
+
+_NOTHING = Found((), -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What is searched: codes of rows, the residuals' variance, and how much more features' sums vary by groups.
+
+    Attributes
+    ----------
+    features : sequence of F Feature
+    codes : ndarray of shape (F, n)
+    variance : ndarray of shape (n,)
+    inflation : ndarray of shape (F,)
+        Variance of sums of residuals by the feature's values, of dependent rows over independent ones; at least 1.
+    limits : Limits
+    """
+
+    features: Sequence[Feature]
+    codes: AnyArray
+    variance: FloatArray
+    inflation: FloatArray
+    limits: Limits
+
+    @cached_property
+    def _offsets(self) -> IntArray:
+        """Where the codes of each feature begin among those of all."""
+        return np.cumsum([0, *(feature.missing + 1 for feature in self.features)])
+
+    @cached_property
+    def _candidates(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Feature, first code and end of every condition; codes counted on over features."""
+        every = [(f, *(self._offsets[f] + np.array(c))) for f, one in enumerate(self.features) for c in one.candidates]
+        table = np.array(every, dtype=np.intp).reshape(-1, 3)
+        return table[:, 0], table[:, 1], table[:, 2]
+
+    @cached_property
+    def log_number(self) -> FloatArray:
+        """Logarithm of the number of segments with so many conditions, (terms + 1,)."""
+        from scipy.special import gammaln
+
+        n, d = max(self._candidates[0].size, self.limits.terms), np.arange(self.limits.terms + 1)
+        return np.asarray(gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1))
+
+    @cached_property
+    def _total(self) -> float:
+        return float(self.variance.sum())
+
+    def sums(self, values: Sequence[FloatArray], rows: AnyArray | None) -> FloatArray:
+        """Sums of values over the rows of each condition, (m, K)."""
+        of = self.codes if rows is None else self.codes[:, rows]
+        n, width = of.shape[1], int(self._offsets[-1])
+        out = np.zeros((len(values), width + 1))
+        together = max(1, _KEYS // max(n, 1))
+        for first in range(0, len(of), together):
+            some = of[first : first + together]
+            keys = (some + self._offsets[first : first + len(some), None]).reshape(-1)
+            for total, one in zip(out, values, strict=True):
+                weights = one if len(some) == 1 else np.tile(one, len(some))
+                total[1:] += np.bincount(keys, weights, width)
+        running = np.cumsum(out, axis=1)
+        _, low, high = self._candidates
+        return np.asarray(running[:, high] - running[:, low])
+
+    def best(self, residuals: FloatArray) -> list[Found]:
+        """The segment of the largest rank for each row of residuals (m, n), its ends moved to where they say most."""
+        m = len(residuals)
+        best = [_NOTHING] * m
+        parents: dict[tuple[Condition, ...], list[int]] = {(): list(range(m))}
+        for depth in range(1, min(self.limits.terms, len(self.features)) + 1):
+            pools: list[dict[tuple[Condition, ...], float]] = [{} for _ in range(m)]
+            for parent, sets in parents.items():
+                for j, (found, top) in zip(sets, self._children(parent, residuals[sets], depth), strict=True):
+                    pools[j].update(found)
+                    best[j] = max(best[j], top, key=lambda one: one.rank)
+            parents = {}
+            for j, pool in enumerate(pools):
+                for one in sorted(pool, key=pool.__getitem__, reverse=True)[:_BEAM]:
+                    parents.setdefault(one, []).append(j)
+        return [self._refined(one, r) for one, r in zip(best, residuals, strict=True)]
+
+    def _children(
+        self, parent: tuple[Condition, ...], residuals: FloatArray, depth: int
+    ) -> list[tuple[dict[tuple[Condition, ...], float], Found]]:
+        """For each row of residuals the best further condition on each feature, of either sign, with its rank.
+
+        And the best that holds half of all variance at most: a segment and its complement say the same.
+        """
+        rows = np.flatnonzero(within(self.codes, parent)) if parent else None
+        inside = (lambda v: v) if rows is None else (lambda v: v[rows])
+        values = [inside(self.variance), *map(inside, residuals)]
+        if self.limits.rows:
+            values.append(np.ones(values[0].size))
+        sums = self.sums(values, rows)
+        feature, low, high = self._candidates
+        inflation = np.maximum(self.inflation[feature], self._inflation(parent))
+        allowed = self._allowed(sums[0], float(values[0].sum()))
+        if self.limits.rows:
+            allowed &= (sums[-1] >= self.limits.rows) & (self.codes.shape[1] - sums[-1] >= self.limits.rows)
+        for used in parent:
+            allowed &= feature != used.feature
+        kept = np.flatnonzero(allowed)
+        if not kept.size:
+            return [({}, _NOTHING)] * len(residuals)
+        scale = self._scale(sums[0, kept], inflation[kept])
+        small = sums[0, kept] <= self._total / 2
+        starts = np.flatnonzero(np.diff(feature[kept], prepend=-1))
+        out = []
+        for own in sums[1 : 1 + len(residuals), kept]:
+            rank = own**2 * scale - self.log_number[depth]
+            found: dict[tuple[Condition, ...], float] = {}
+            for side in (own > 0, own < 0):
+                best = _best_each(np.where(side, rank, -np.inf), starts)
+                found |= {self._with(parent, kept[i]): float(rank[i]) for i in best}
+            top = int(np.argmax(np.where(small, rank, -np.inf)))
+            out.append((found, Found(self._with(parent, kept[top]), float(rank[top])) if small[top] else _NOTHING))
+        return out
+
+    def _with(self, parent: tuple[Condition, ...], at: int) -> tuple[Condition, ...]:
+        """A segment with a further condition, in order."""
+        feature, low, high = (int(v[at]) for v in self._candidates)
+        first = int(self._offsets[feature])
+        return tuple(sorted((*parent, Condition(feature, low - first, high - first))))
+
+    def _inflation(self, conditions: Sequence[Condition]) -> float:
+        return max((float(self.inflation[one.feature]) for one in conditions), default=1.0)
+
+    def _scale(self, variance: FloatArray, inflation: FloatArray | float) -> FloatArray:
+        """What squared sums are multiplied by: half of one over their variance about the mean of all rows."""
+        return np.asarray(0.5 / (variance * (1 - variance / self._total) * inflation))
+
+    def _allowed(self, variance: FloatArray, parent: float) -> AnyArray:
+        least = self.limits.variance
+        return (variance >= least) & (self._total - variance >= least) & (variance <= _MOST_OF_PARENT * parent)
+
+    def _refined(self, found: Found, residuals: FloatArray) -> Found:
+        """With ends moved between the bins that were searched, one condition after the other."""
+        conditions, rank = list(found.conditions), found.rank
+        number = float(self.log_number[len(conditions)]) if conditions else 0.0
+        for place in [*range(len(conditions))] * _ROUNDS if conditions else ():
+            one = self.features[conditions[place].feature]
+            if not one.ordered or conditions[place].low == one.missing:
+                continue
+            others = [c for i, c in enumerate(conditions) if i != place]
+            rows = within(self.codes, others)
+            keys = self.codes[conditions[place].feature, rows]
+            each = [np.bincount(keys, v[rows], one.missing + 1) for v in (self.variance, residuals)]
+            running = np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)
+            lows, highs = _ends(one, conditions[place].low), _ends(one, conditions[place].high)
+            low, high = (v.reshape(-1) for v in np.meshgrid(lows, highs, indexing="ij"))
+            low, high = low[low < high], high[low < high]
+            variance, own = running[:, high] - running[:, low]
+            allowed = self._allowed(variance, float(each[0].sum()))
+            if self.limits.rows:
+                count = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=one.missing + 1))])
+                number_of = count[high] - count[low]
+                allowed &= (number_of >= self.limits.rows) & (keys.size - number_of >= 0)
+            if not allowed.any():
+                continue
+            ranks = np.full(low.size, -np.inf)
+            ranks[allowed] = own[allowed] ** 2 * self._scale(variance[allowed], self._inflation(conditions)) - number
+            at = int(np.argmax(ranks))
+            if ranks[at] > rank:
+                conditions[place] = Condition(conditions[place].feature, int(low[at]), int(high[at]))
+                rank = float(ranks[at])
+        return Found(tuple(conditions), rank)
+
+
+def _best_each(rank: FloatArray, starts: IntArray) -> list[int]:
+    """Place of the largest rank between each start and the next, of the best of these."""
+    top = np.maximum.reduceat(rank, starts)
+    first = np.flatnonzero(rank == np.repeat(top, np.diff(starts, append=rank.size)))
+    first = first[np.flatnonzero(np.diff(np.searchsorted(starts, first, side="right"), prepend=0))]
+    return [i for i in first[np.argsort(-rank[first])[:_BEAM]].tolist() if rank[i] > -np.inf]
+
+
+def _ends(feature: Feature, end: int) -> IntArray:
+    """Where an end may be moved: to between its neighbours among the bins that were searched; not from the outermost."""
+    if end in (0, feature.missing):
+        return np.array([end])
+    ends = np.append(feature.starts, feature.missing)
+    # An end that was moved already lies between two that were searched.
+    before, after = int(np.searchsorted(ends, end)), int(np.searchsorted(ends, end, side="right"))
+    return np.arange(ends[before - 1] + 1, ends[after])
+
+
+def inflation_of(codes: AnyArray, residuals: FloatArray, groups: IntArray | None) -> FloatArray:
+    """How much more sums over the values of each feature vary because rows of a group depend on each other, (F,)."""
+    if groups is None:
+        return np.ones(len(codes))
+    number = int(groups.max()) + 1
+    apart = float(residuals @ residuals)
+    every = []
+    for one in codes:
+        pairs = np.unique(groups * 256 + one.astype(np.intp), return_inverse=True)[1]
+        sums = np.bincount(pairs, residuals)
+        every.append(float(sums @ sums) / apart * number / max(number - 1, 1))
+    return np.maximum(every, 1.0)
