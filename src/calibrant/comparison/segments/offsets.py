@@ -35,7 +35,7 @@ class SegmentRows:
     counts : bool
         Whether weights are numbers of independent outcomes.
     groups : ndarray of shape (n,) or None
-        Codes of dependent rows.
+        Codes of dependent rows, of which some may not be there.
     """
 
     at: IntArray
@@ -55,16 +55,20 @@ class SegmentRows:
         w = weights[used]
         if not problem.integral:
             w = w * (w.sum() / (w @ w))
-        of = None if groups is None else group_codes(groups[used])
+        of = None if groups is None else groups[used]
         scores, outcomes = (np.asarray(v[used], dtype=np.float64) for v in (problem.scores, problem.outcomes))
         times = w if problem.integral else w * w
         return cls(at[used], scores, outcomes, w, times, problem.integral, of, problem.label)
 
     def some(self, rows: AnyArray) -> SegmentRows:
         """Rows by a mask or by positions."""
-        groups = None if self.groups is None else group_codes(self.groups[rows])
-        each = (self.at, self.scores, self.outcomes, self.weights, self.times)
-        return replace(self, **dict(zip(("at", "scores", "outcomes", "weights", "times"), (v[rows] for v in each), strict=True)), groups=groups)  # fmt: skip
+        names = ("at", "scores", "outcomes", "weights", "times", "groups")
+        return replace(self, **{name: v if (v := getattr(self, name)) is None else v[rows] for name in names})
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of groups; of rows, where they are independent."""
+        return self.at.size if self.groups is None else int(np.unique(self.groups).size)
 
     @property
     def problem(self) -> Problem:
@@ -98,9 +102,9 @@ class OffsetModel:
             return None
         problem, design = rows.problem, 1.0
         if rows.groups is not None:
-            if int(rows.groups.max()) < 1:
+            if rows.n_groups < 2:
                 return None
-            design = float(design_effects(problem, rows.groups, (1.0,))[0])
+            design = float(design_effects(problem, group_codes(rows.groups), (1.0,))[0])
         curve = PooledMap.of(SubgroupCells.of_rows(problem), design)
         if curve is None:
             return None
@@ -155,7 +159,8 @@ class OffsetModel:
     @cached_property
     def _signs(self) -> float:
         """How much residuals whose signs are drawn are scaled up, so that they vary as the chances say at least."""
-        return float(scale_of(self.residuals @ self.residuals, self.variance @ self.rows.weights**2 / self.rows.times))
+        stated = self.variance @ (self.rows.weights**2 / self.rows.times)
+        return float(scale_of(self.residuals @ self.residuals, stated))
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Residuals (number, n) if the model is right: of outcomes drawn, or of groups whose signs are."""

@@ -83,9 +83,13 @@ class Searched:
     def _total(self) -> float:
         return float(self.variance.sum())
 
+    def inside(self, conditions: Sequence[Condition]) -> AnyArray:
+        """Which rows a segment has."""
+        return within(self.codes, conditions)
+
     def sums(self, values: Sequence[FloatArray], rows: AnyArray | None) -> FloatArray:
         """Sums of values over the rows of each condition, (m, K)."""
-        of = self.codes if rows is None else self.codes[:, rows]
+        of = self.codes if rows is None else self.codes.take(rows, axis=1)
         n, width = of.shape[1], int(self._offsets[-1])
         out = np.zeros((len(values), width + 1))
         together = max(1, _KEYS // max(n, 1))

@@ -1,0 +1,188 @@
+"""Two ways to tell a segment from what a search finds by chance: the same search on drawn outcomes, or other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ...data.progress import progress_bar
+from ...data.types import AnyArray, FloatArray, IntArray
+from ...significance.null import share_at_least
+from ...significance.result import holm, least_pvalue
+from .features import Condition, Features
+from .offsets import OffsetModel, SegmentRows
+from .search import Found, Limits, Searched, inflation_of
+
+#: Draws of the search; segments of a class that are found at most; and those that are confirmed on other rows.
+DRAWS, MOST, MOST_SPLIT = 199, 10, 5
+#: Variance, in outcomes, that a segment and its complement have at least; in each half of a split.
+LEAST_VARIANCE, LEAST_VARIANCE_SPLIT = 20.0, 10.0
+#: Cost, in rows × features × draws, up to which all rows are searched and outcomes are drawn.
+_MOST_WORK = 2e9
+#: Residuals drawn at a time.
+_TOGETHER = 1 << 23
+
+
+class Tested(NamedTuple):
+    """A segment that was tested: z beyond the model, its p-values, and how far the interval of its gap reaches.
+
+    ``numbers`` are the means of outcomes and scores, that of residuals about the model, and the error of the gap, of
+    ``n`` rows; ``gain`` is that in log-likelihood.
+    """
+
+    place: int
+    conditions: tuple[Condition, ...]
+    n: int
+    numbers: tuple[float, float, float, float]
+    pvalue: float
+    adjusted: float
+    reach: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a search is asked; ``rows`` are the fewest of a segment."""
+
+    terms: int
+    rows: int
+    level: float
+
+
+def fits(features: Features, problems: Sequence[SegmentRows]) -> bool:
+    """Whether drawing takes a minute or so at most."""
+    return sum(rows.at.size for rows in problems) * len(features.each) * DRAWS <= _MOST_WORK
+
+
+def _searched(model: OffsetModel, features: Features, options: Options, least: float) -> Searched:
+    at, n = model.rows.at, features.codes.shape[1]
+    codes = features.codes if at.size == n and (at == np.arange(n)).all() else features.codes.take(at, axis=1)
+    inflation = inflation_of(codes, model.residuals, model.rows.groups)
+    return Searched(features.each, codes, model.variance, inflation, Limits(options.terms, least, options.rows))
+
+
+def _chain(model: OffsetModel, searched: Searched) -> Iterator[tuple[Found, AnyArray, OffsetModel, OffsetModel]]:
+    """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
+    while True:
+        (found,) = searched.best(model.refitted(model.residuals[None]))
+        if not found.conditions:
+            return
+        inside = searched.inside(found.conditions)
+        larger = model.beyond(inside)
+        yield found, inside, model, larger
+        model, searched = larger, replace(searched, variance=larger.variance)
+
+
+def simulate(
+    features: Features, problems: Sequence[SegmentRows], options: Options, rng: np.random.Generator
+) -> list[Tested]:
+    """All rows are searched, and the largest rank is compared with those of outcomes drawn from the map of all rows."""
+    known = [(k, model) for k, rows in enumerate(problems) if (model := OffsetModel.of(rows)) is not None]
+    tasks = [(k, model, _searched(model, features, options, LEAST_VARIANCE)) for k, model in known]
+    largest = np.full(DRAWS, -np.inf)
+    with progress_bar("draws", DRAWS * len(tasks)) as advance:
+        for _, model, searched in tasks:
+            together = max(1, _TOGETHER // model.chance.size)
+            for start in range(0, DRAWS, together):
+                number = min(together, DRAWS - start)
+                ranks = [found.rank for found in searched.best(model.draws(number, rng))]
+                some = slice(start, start + number)
+                largest[some] = np.maximum(largest[some], ranks)
+                advance(number)
+    bound = float(np.sort(largest)[min(int(np.ceil((DRAWS + 1) * options.level)), DRAWS) - 1])
+    out = []
+    for k, model, searched in tasks:
+        before = 0.0
+        for step, (found, inside, without, larger) in enumerate(_chain(model, searched)):
+            adjusted = max(before, share_at_least(largest, found.rank))
+            if model.rows.groups is not None:
+                adjusted = max(adjusted, float(least_pvalue(model.rows.n_groups)))
+            beyond = max(bound + float(searched.log_number[len(found.conditions)]), 0.0)
+            out.append(_tested(k, found, inside, without, larger, adjusted, np.sqrt(2 * beyond)))
+            before = adjusted
+            if adjusted > 1 - options.level or step + 1 == MOST:
+                break
+    return out
+
+
+def split(
+    features: Features, problems: Sequence[SegmentRows], options: Options, rng: np.random.Generator
+) -> list[Tested]:
+    """One half of the rows is searched, whole groups, and what is found is tested on the other."""
+    from scipy.special import stdtrit
+
+    half = _half(problems, rng)
+    found: list[tuple[int, list[Found]]] = []
+    models = []
+    for k, rows in enumerate(problems):
+        model, other = (OffsetModel.of(rows.some(half[rows.at] == side)) for side in (True, False))
+        if model is None or other is None:
+            continue
+        searched = _searched(model, features, options, LEAST_VARIANCE_SPLIT)
+        chain = []
+        for one, *_ in _chain(model, searched):
+            chain.append(one)
+            if one.rank <= 0 or len(chain) == MOST_SPLIT:
+                break
+        found.append((k, chain))
+        models.append(other)
+    out: list[Tested] = []
+    frees: list[float] = []
+    for (k, chain), model in zip(found, models, strict=True):
+        for one in chain:
+            inside = features.mask(one.conditions, model.rows.at)
+            if not LEAST_VARIANCE_SPLIT / 2 <= float(model.variance @ inside) <= 0.95 * float(model.variance.sum()):
+                continue  # these rows have too few of them to say anything
+            larger = model.beyond(inside)
+            frees.append(model.score(inside)[2])
+            out.append(_tested(k, one, inside, model, larger, np.nan, 0.0))
+            model = larger
+    adjusted = holm(np.array([one.pvalue for one in out])).tolist()
+    reaches = [float(-stdtrit(min(free, 1e9), (1 - options.level) / 2 / len(out))) for free in frees]
+    return [one._replace(adjusted=p, reach=r) for one, p, r in zip(out, adjusted, reaches, strict=True)]
+
+
+def _half(problems: Sequence[SegmentRows], rng: np.random.Generator) -> AnyArray:
+    """Which of the rows are searched: half of them, or of the groups."""
+    unit: IntArray = np.arange(1 + max((int(rows.at.max(initial=-1)) for rows in problems), default=-1))
+    for rows in problems:
+        if rows.groups is not None:
+            unit[rows.at] = rows.groups
+    names, of = np.unique(unit, return_inverse=True)
+    return np.asarray(rng.permutation(names.size)[of] < (names.size + 1) // 2)
+
+
+def _tested(
+    place: int,
+    found: Found,
+    inside: AnyArray,
+    without: OffsetModel,
+    larger: OffsetModel,
+    adjusted: float,
+    reach: float,
+) -> Tested:
+    gain = larger.log_likelihood - without.log_likelihood - 0.5
+    numbers = without.gap(inside)
+    return Tested(place, found.conditions, int(inside.sum()), numbers, pvalue_of(*without.score(inside)), adjusted, reach, gain)  # fmt: skip
+
+
+def pvalue_of(z: float, skew: float, free: float) -> float:
+    """Two-sided p-value of a score statistic; of a skewed one by the first term of Cornish and Fisher."""
+    from scipy.special import ndtr, stdtr
+
+    if np.isfinite(free):
+        return float(2 * stdtr(free, -abs(z)))
+    size = abs(z)
+    toward = float(np.sign(z)) * skew
+    # Beyond the turning point of the correction it would order statistics the wrong way round.
+    least = size - toward * (size**2 - 1) / 6 if toward > 0 else size
+    return float(min(1.0, 2 * ndtr(-max(least, size / 2))))
+
+
+def gains(problems: Sequence[SegmentRows]) -> FloatArray:
+    """Gain in log-likelihood of the map of all rows, of each problem."""
+    models = [OffsetModel.of(rows) for rows in problems]
+    return np.array([0.0 if model is None else model.gain for model in models])
