@@ -22,6 +22,7 @@ from .calibrators import TemperatureScaling as TemperatureScaling
 from .calibrators import load_calibrator as load_calibrator
 from .calibrators import save_calibrator as save_calibrator
 from .comparison.models.compare import compare_models as compare_models
+from .comparison.segments.find import find_segments as find_segments
 from .comparison.subgroups.build import subgroup_calibration as subgroup_calibration
 from .data.censoring import censoring_weights as censoring_weights
 from .data.predictions import Predictions as Predictions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .calibrators.select import Selection
 from .comparison.models.result import ComparedModel, Difference, ModelComparison
+from .comparison.segments.segment_report import Segment, SegmentReport
 from .comparison.subgroups.result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .data.censoring import CensoringWeights
 from .data.types import Interval
@@ -69,6 +70,8 @@ __all__ = [
     "RepairGain",
     "Report",
     "RiskCoverage",
+    "Segment",
+    "SegmentReport",
     "Selection",
     "Subgroup",
     "SubgroupColumn",

@@ -70,9 +70,10 @@ def from_columns(
     models = {name: _names(one) or [one] for name, one in (prob if isinstance(prob, Mapping) else {"": prob}).items()}
     for names in models.values():
         check_roles(aside | {"prob": names}, held.columns)
-    if (features := _names(out.get("features"))) is not None:
-        check_roles({"features": features}, held.columns)  # which may be scores, too
-        out["features"] = held.select(features).to_native()
+    for name in ("features", "X"):
+        if (features := _names(out.get(name))) is not None:
+            check_roles({name: features}, held.columns)  # which may be scores, too
+            out[name] = held.select(features).to_native()
     columns = {name: held.select(names).to_native() for name, names in models.items()}
     out[truth], out[scores] = held[label].to_native(), columns if isinstance(prob, Mapping) else columns[""]
     for name in aside.keys() - {"label"}:

@@ -166,7 +166,8 @@ def _tested(
 ) -> Tested:
     gain = larger.log_likelihood - without.log_likelihood - 0.5
     numbers = without.gap(inside)
-    return Tested(place, found.conditions, int(inside.sum()), numbers, pvalue_of(*without.score(inside)), adjusted, reach, gain)  # fmt: skip
+    pvalue = pvalue_of(*without.score(inside))
+    return Tested(place, found.conditions, int(inside.sum()), numbers, pvalue, adjusted, reach, gain)
 
 
 def pvalue_of(z: float, skew: float, free: float) -> float:

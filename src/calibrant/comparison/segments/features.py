@@ -92,10 +92,10 @@ class Feature:
         if self.ordered:
             codes = np.searchsorted(self.cuts, values, side="right")
             codes[np.isnan(values)] = self.missing
-            return codes.astype(np.uint8)
+            return np.asarray(codes, dtype=np.uint8)
         other = self.missing - 1 if self.rare else self.missing + 1
         table = [self.places.get(_key(v), other) if v is not None else self.missing for v in values.values]
-        return np.array(table, dtype=np.uint8)[values.codes]
+        return np.asarray(np.array(table, dtype=np.uint8)[values.codes])
 
     def said(self, low: int, high: int) -> str:
         """A condition in words."""
@@ -109,11 +109,13 @@ class Feature:
         if low == 0 and high == self.missing:
             return f"{name} is known"
         if self.values and high == low + 1:
-            return f"{name} is {self._number(float(self.values[low]))}"  # type: ignore[arg-type]
+            return f"{name} is {self._number(float(self.values[low]))}"
         if low == 0:
             return f"{name} < {self._number(self.cuts[high - 1])}"
         least = self._number(self.cuts[low - 1])
-        return f"{name} ≥ {least}" if high == self.missing else f"{least} ≤ {name} < {self._number(self.cuts[high - 1])}"
+        return (
+            f"{name} ≥ {least}" if high == self.missing else f"{least} ≤ {name} < {self._number(self.cuts[high - 1])}"
+        )
 
     def _number(self, value: float) -> str:
         if self.kind == "date":
@@ -200,8 +202,10 @@ def read_values(column: Any, shown: str, wanted: str = "") -> tuple[str, Any]:
 
 def _plain(column: Any, shown: str) -> Any:
     """Numbers and times of a data frame as an array of NumPy; anything else as it is."""
-    if np.ma.isMaskedArray(column):
-        return column.astype(np.float64).filled(np.nan) if column.dtype.kind in "iuf" else column.astype(object).filled(None)
+    if isinstance(column, np.ma.MaskedArray):
+        masked: Any = column
+        whole = column.dtype.kind in "iuf"
+        return masked.astype(np.float64).filled(np.nan) if whole else masked.astype(object).filled(None)
     if isinstance(column, np.ndarray):
         return column
     import narwhals as nw
@@ -249,7 +253,7 @@ def _bins(name: str, kind: str, values: FloatArray) -> Feature | str:
     wanted = np.arange(1, FINE) * (known.size / FINE)
     at = np.arange(1, distinct.size) if exact else np.unique(np.searchsorted(below, wanted))
     at = at[(at > 0) & (at < distinct.size)]
-    cuts = np.array([_shortest(*distinct[i - 1 : i + 1].tolist(), kind) for i in at.tolist()])
+    cuts = np.array([_shortest(float(distinct[i - 1]), float(distinct[i]), kind) for i in at.tolist()])
     mass = np.concatenate([[0], below[at]])
     starts = np.arange(mass.size)
     if mass.size > COARSE:
@@ -285,7 +289,8 @@ def _categories(name: str, read: Subgroups) -> Feature | str:
         kept = sorted(sorted(known, key=lambda i: (-int(number[i]), i))[:LEVELS])
     places = {_key(values[i]): code for code, i in enumerate(kept)}
     codes = np.arange(len(kept))
-    return Feature(name, "category", codes, tuple(values[i] for i in kept), places, len(known) - len(kept), codes)
+    cuts = codes.astype(np.float64)
+    return Feature(name, "category", cuts, tuple(values[i] for i in kept), places, len(known) - len(kept), codes)
 
 
 def _key(value: Any) -> tuple[str, Any]:

@@ -61,8 +61,8 @@ def find_segments(
     max_terms : int from 1 to 4, default 3
         Conditions of a segment at most.
     min_rows : "auto" or int, default "auto"
-        Rows of a segment at least. In any case the variance of its outcomes, :math:`\sum c (1 - c)`, is 20 or more (10 in
-        each half of a split): fewer rare outcomes cannot show anything.
+        Rows of a segment at least. In any case the variance of its outcomes, :math:`\sum c (1 - c)`, is 20 or
+        more (10 in each half of a split): fewer rare outcomes cannot show anything.
     level : float, default 0.95
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     confirm : {"auto", "simulate", "split"}, default "auto"
@@ -107,17 +107,18 @@ def find_segments(
 
     The interval of a gap, observed minus predicted of the scores as given, covers at once for all segments that could
     have been found (after a split, for those that were tested): it is wide because the segment was chosen. A segment
-    may be found whose interval contains 0: outcomes there differ from those at the same scores elsewhere, and the scores
-    may be right there and wrong elsewhere. Both numbers are reported.
+    may be found whose interval contains 0: outcomes there differ from those at the same scores elsewhere, and the
+    scores may be right there and wrong elsewhere. Both numbers are reported.
 
     How often segments are reported that are none, and what is found: benchmarks/coverage/segments.md. Cost:
     O(n F) for each parent in the beam, in memory n F bytes; simulated 200 times as long.
 
     References
     ----------
-    Hébert-Johnson et al. (2018), *Multicalibration: calibration for the (computationally-identifiable) masses*; Westfall
-    & Young (1993), *Resampling-based multiple testing* (the largest statistic); Zhang & Neill (2016), *Identifying
-    significant predictive bias in classifiers*; Holm (1979), *A simple sequentially rejective multiple test procedure*.
+    Hébert-Johnson et al. (2018), *Multicalibration: calibration for the (computationally-identifiable) masses*;
+    Westfall & Young (1993), *Resampling-based multiple testing* (the largest statistic); Zhang & Neill (2016),
+    *Identifying significant predictive bias in classifiers*; Holm (1979), *A simple sequentially rejective multiple
+    test procedure*.
 
     Examples
     --------
@@ -178,9 +179,10 @@ def find_segments(
 
 
 def _problems(notion: Notion, p: Predictions) -> Iterator[SegmentRows]:
-    for target, problem in zip(notion.targets(p), notion.reduce(p), strict=True):
+    reduced: Any = notion.reduce(p)  # of one score: problems side by side
+    together = p.together
+    for target, problem in zip(notion.targets(p), reduced, strict=True):
         rows = np.arange(p.n_samples) if target.rows is None else np.asarray(target.rows)
-        together = p.together
         yield SegmentRows.of(
             problem, rows if p.given is None else p.given[rows], None if together is None else together[rows]
         )
@@ -206,7 +208,9 @@ def _segments(
 ) -> Iterator[Segment]:
     """Segments as they are reported."""
     found = [one.adjusted <= 1 - level for one in tested]
-    total = float(gains(problems).sum()) + sum(max(one.gain, 0.0) for one, is_one in zip(tested, found, strict=True) if is_one)
+    total = float(gains(problems).sum()) + sum(
+        max(one.gain, 0.0) for one, is_one in zip(tested, found, strict=True) if is_one
+    )
     for i, one in enumerate(tested):
         observed, stated, beyond, error = one.numbers
         gap, reach = observed - stated, one.reach * error
@@ -223,6 +227,7 @@ def _segments(
             gap_beyond=beyond,
             pvalue=one.pvalue,
             adjusted=one.adjusted,
+            critical=one.reach,
             share=max(one.gain, 0.0) / total if found[i] and total > 0 else float("nan"),
             beyond=tuple(features.said(tested[j].conditions) for j in before),
             curve=_curve(*about, masks[i], problems[one.place], level) if found[i] else None,
@@ -235,5 +240,4 @@ def _curve(notion: Notion, p: Predictions, mask: AnyArray, rows: SegmentRows, le
     if notion.per_class:
         notion = Confidence() if notion.splits else ClassSpecific(rows.label)
     some = p.subset(np.sort(rows.at[inside]) if p.given is None else np.flatnonzero(inside))
-    found: Any = reliability_curve(some, notion=notion, level=level)
-    return found
+    return reliability_curve(some, notion=notion, level=level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,8 @@ class SegmentRows:
     def some(self, rows: AnyArray) -> SegmentRows:
         """Rows by a mask or by positions."""
         names = ("at", "scores", "outcomes", "weights", "times", "groups")
-        return replace(self, **{name: v if (v := getattr(self, name)) is None else v[rows] for name in names})
+        each: dict[str, Any] = {name: v if (v := getattr(self, name)) is None else v[rows] for name in names}
+        return replace(self, **each)
 
     @cached_property
     def n_groups(self) -> int:
@@ -195,14 +197,15 @@ class OffsetModel:
         return float(each.sum()) / max(by_model, by_groups) ** 0.5, 0.0, float(max(number - 1, 1))
 
     def gap(self, segment: AnyArray) -> tuple[float, float, float, float]:
-        """Means of outcomes and of scores, mean residual about the model, and standard error of outcomes less scores."""
+        """Means of outcomes, of scores, and of residuals about the model; standard error of outcomes less scores."""
         rows, w = self.rows, self.rows.weights[segment]
         o, s, total = rows.outcomes[segment], rows.scores[segment], float(w.sum())
         observed, stated = float(w @ o) / total, float(w @ s) / total
         off = w * (o - s - (observed - stated))
         # As of subgroups: the residuals' variance, or that of the chances or scores, whichever is largest.
         per_row = rows.times[segment] / w
-        variance = max(float(per_row @ (off**2 / w)), float(self.variance[segment].sum()), float(rows.times[segment] @ (s * (1 - s))))  # fmt: skip
+        stated_variance = float(rows.times[segment] @ (s * (1 - s)))
+        variance = max(float(per_row @ (off**2 / w)), float(self.variance[segment].sum()), stated_variance)
         if rows.groups is not None:
             sums = np.bincount(rows.groups[segment], off)
             number = np.unique(rows.groups[segment]).size

@@ -128,12 +128,11 @@ class Searched:
         And the best that holds half of all variance at most: a segment and its complement say the same.
         """
         rows = np.flatnonzero(within(self.codes, parent)) if parent else None
-        inside = (lambda v: v) if rows is None else (lambda v: v[rows])
-        values = [inside(self.variance), *map(inside, residuals)]
+        values = [v if rows is None else v[rows] for v in (self.variance, *residuals)]
         if self.limits.rows:
             values.append(np.ones(values[0].size))
         sums = self.sums(values, rows)
-        feature, low, high = self._candidates
+        feature = self._candidates[0]
         inflation = np.maximum(self.inflation[feature], self._inflation(parent))
         allowed = self._allowed(sums[0], float(values[0].sum()))
         if self.limits.rows:
@@ -216,7 +215,7 @@ def _best_each(rank: FloatArray, starts: IntArray) -> list[int]:
 
 
 def _ends(feature: Feature, end: int) -> IntArray:
-    """Where an end may be moved: to between its neighbours among the bins that were searched; not from the outermost."""
+    """Where an end may be moved: to between its neighbours among the bins searched; not from the outermost."""
     if end in (0, feature.missing):
         return np.array([end])
     ends = np.append(feature.starts, feature.missing)

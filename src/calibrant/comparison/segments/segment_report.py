@@ -9,7 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...data.checks import check_int
-from ...data.printing import equals, half_width, known, nouns_of, printable_lines, pvalue_text, signed, text_table, with_ends
+from ...data.printing import (
+    equals,
+    half_width,
+    known,
+    nouns_of,
+    printable_lines,
+    pvalue_text,
+    signed,
+    text_table,
+    with_ends,
+)
 from ...data.result import Paged, Picture, Result, Section
 from ...data.types import AnyArray, Interval, Label
 from ...measure.result import ReliabilityCurve
@@ -49,6 +59,8 @@ class Segment(Result):
         The p-value of the score test of an offset in the segment, as if the segment had been named in advance.
     adjusted : float
         The p-value, adjusted for the search.
+    critical : float
+        Standard errors that the interval reaches on either side: what |z| must exceed for a segment of its length.
     share : float
         Share of the log-loss that recalibration of all rows and of all segments found would save; NaN for a segment
         that was not found.
@@ -83,6 +95,7 @@ class Segment(Result):
     gap_beyond: float
     pvalue: float
     adjusted: float
+    critical: float
     share: float
     beyond: tuple[str, ...] = ()
     curve: ReliabilityCurve | None = field(default=None, repr=False)
@@ -257,7 +270,8 @@ class SegmentReport(Picture, Paged):
         out = [_WAYS[self.confirm]]
         if self.segments:
             out.append("gap: observed minus predicted; beyond: observed minus expected at the same scores")
-        out += [f"{one.condition}: beyond what {' and '.join(map(repr, one.beyond))} explains" for one in self.segments if one.beyond]  # fmt: skip
+        told = (one for one in self.segments if one.beyond)
+        out += [f"{one.condition}: beyond what {' and '.join(map(repr, one.beyond))} explains" for one in told]
         left = [f"{name} ({why})" for name, why in self.left_out.items()]
         more = f" and {len(left) - _LEFT:,} more" if len(left) > _LEFT else ""
         if left:
@@ -289,7 +303,9 @@ class SegmentReport(Picture, Paged):
         plain = ("condition", "n_samples", "mean_probability", "base_rate", "gap")
         columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in found] for name in plain}
         columns |= {f"gap_{end}": [getattr(one.gap_interval, end) for one in found] for end in ("low", "high")}
-        columns |= {name: [getattr(one, name) for one in found] for name in ("pvalue", "adjusted", "gap_beyond", "share")}
+        columns |= {
+            name: [getattr(one, name) for one in found] for name in ("pvalue", "adjusted", "gap_beyond", "share")
+        }
         columns["beyond"] = ["; ".join(one.beyond) for one in found]
         if any(one.label != self.label for one in self.tested):
             columns["label"] = [one.label for one in found]
