@@ -64,12 +64,15 @@ def _searched(model: OffsetModel, features: Features, options: Options, least: f
     return Searched(features.each, codes, model.variance, inflation, Limits(options.terms, least, options.rows))
 
 
-def _chain(model: OffsetModel, searched: Searched) -> Iterator[tuple[Found, AnyArray, OffsetModel, OffsetModel]]:
+def _chain(
+    model: OffsetModel, searched: Searched, penalty: FloatArray
+) -> Iterator[tuple[Found, AnyArray, OffsetModel, OffsetModel]]:
     """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
     while True:
-        (found,) = searched.best(model.refitted(model.residuals[None]))
-        if not found.conditions:
+        (lengths,) = searched.best(model.refitted(model.residuals[None]))
+        if not lengths:
             return
+        found = max(lengths, key=lambda one: one.less(penalty))
         inside = searched.inside(found.conditions)
         larger = model.beyond(inside)
         yield found, inside, model, larger
@@ -82,25 +85,28 @@ def simulate(
     """All rows are searched, and the largest rank is compared with those of outcomes drawn from the map of all rows."""
     known = [(k, model) for k, rows in enumerate(problems) if (model := OffsetModel.of(rows)) is not None]
     tasks = [(k, model, _searched(model, features, options, LEAST_VARIANCE)) for k, model in known]
-    largest = np.full(DRAWS, -np.inf)
+    ranks = np.full((len(tasks), DRAWS, options.terms + 1), -np.inf)
     with progress_bar("draws", DRAWS * len(tasks)) as advance:
-        for _, model, searched in tasks:
+        for of, (_, model, searched) in zip(ranks, tasks, strict=True):
             together = max(1, _TOGETHER // model.chance.size)
             for start in range(0, DRAWS, together):
-                number = min(together, DRAWS - start)
-                ranks = [found.rank for found in searched.best(model.draws(number, rng))]
-                some = slice(start, start + number)
-                largest[some] = np.maximum(largest[some], ranks)
-                advance(number)
+                drawn = searched.best(model.draws(min(together, DRAWS - start), rng))
+                for row, lengths in enumerate(drawn, start):
+                    of[row, [len(one.conditions) for one in lengths]] = [one.rank for one in lengths]
+                advance(len(drawn))
+    # The best of each length is judged by the mean of what the best ones of this length have by chance.
+    held = np.isfinite(ranks)
+    penalty = np.where(held, ranks, 0.0).sum(axis=1) / np.maximum(held.sum(axis=1), 1)
+    largest = (ranks - penalty[:, None]).max(axis=(0, 2), initial=-np.inf)
     bound = float(np.sort(largest)[min(int(np.ceil((DRAWS + 1) * options.level)), DRAWS) - 1])
     out = []
-    for k, model, searched in tasks:
+    for (k, model, searched), less in zip(tasks, penalty, strict=True):
         before = 0.0
-        for step, (found, inside, without, larger) in enumerate(_chain(model, searched)):
-            adjusted = max(before, share_at_least(largest, found.rank))
+        for step, (found, inside, without, larger) in enumerate(_chain(model, searched, less)):
+            adjusted = max(before, share_at_least(largest, found.less(less)))
             if model.rows.groups is not None:
                 adjusted = max(adjusted, float(least_pvalue(model.rows.n_groups)))
-            beyond = max(bound + float(searched.log_number[len(found.conditions)]), 0.0)
+            beyond = max(bound + float(less[len(found.conditions)]), 0.0)
             out.append(_tested(k, found, inside, without, larger, adjusted, np.sqrt(2 * beyond)))
             before = adjusted
             if adjusted > 1 - options.level or step + 1 == MOST:
@@ -123,9 +129,9 @@ def split(
             continue
         searched = _searched(model, features, options, LEAST_VARIANCE_SPLIT)
         chain = []
-        for one, *_ in _chain(model, searched):
+        for one, *_ in _chain(model, searched, searched.log_number):
             chain.append(one)
-            if one.rank <= 0 or len(chain) == MOST_SPLIT:
+            if one.less(searched.log_number) <= 0 or len(chain) == MOST_SPLIT:
                 break
         found.append((k, chain))
         models.append(other)

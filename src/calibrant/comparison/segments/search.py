@@ -30,10 +30,14 @@ class Limits(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A segment, and its ranking statistic: ``z²/2`` less the logarithm of the number of segments as long."""
+    """A segment, and half of its squared statistic, ``z²/2``."""
 
     conditions: tuple[Condition, ...]
     rank: float
+
+    def less(self, penalty: FloatArray) -> float:
+        """How it ranks among segments of any length: ``z²/2`` less what the best one of its length has by chance."""
+        return self.rank - float(penalty[len(self.conditions)])
 
 
 _NOTHING = Found((), -np.inf)
@@ -73,10 +77,14 @@ class Searched:
 
     @cached_property
     def log_number(self) -> FloatArray:
-        """Logarithm of the number of segments with so many conditions, (terms + 1,)."""
+        """Logarithm of the number of segments with so many conditions, (terms + 1,), as if they were independent.
+
+        Of the ranges of a number those that share an end are alike: as many count as there are bins, and as many again.
+        """
         from scipy.special import gammaln
 
-        n, d = max(self._candidates[0].size, self.limits.terms), np.arange(self.limits.terms + 1)
+        number = sum(2 * one.starts.size if one.ordered else one.missing for one in self.features)
+        n, d = max(number, self.limits.terms), np.arange(self.limits.terms + 1)
         return np.asarray(gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1))
 
     @cached_property
@@ -103,25 +111,28 @@ class Searched:
         _, low, high = self._candidates
         return np.asarray(running[:, high] - running[:, low])
 
-    def best(self, residuals: FloatArray) -> list[Found]:
-        """The segment of the largest rank for each row of residuals (m, n), its ends moved to where they say most."""
+    def best(self, residuals: FloatArray) -> list[list[Found]]:
+        """For each row of residuals (m, n) the best segment of each length, its ends moved to where they say most."""
         m = len(residuals)
-        best = [_NOTHING] * m
+        best: list[list[Found]] = [[] for _ in range(m)]
         parents: dict[tuple[Condition, ...], list[int]] = {(): list(range(m))}
         for depth in range(1, min(self.limits.terms, len(self.features)) + 1):
+            tops = [_NOTHING] * m
             pools: list[dict[tuple[Condition, ...], float]] = [{} for _ in range(m)]
             for parent, sets in parents.items():
-                for j, (found, top) in zip(sets, self._children(parent, residuals[sets], depth), strict=True):
+                for j, (found, top) in zip(sets, self._children(parent, residuals[sets]), strict=True):
                     pools[j].update(found)
-                    best[j] = max(best[j], top, key=lambda one: one.rank)
+                    tops[j] = max(tops[j], top, key=lambda one: one.rank)
             parents = {}
             for j, pool in enumerate(pools):
                 for one in sorted(pool, key=pool.__getitem__, reverse=True)[:_BEAM]:
                     parents.setdefault(one, []).append(j)
-        return [self._refined(one, r) for one, r in zip(best, residuals, strict=True)]
+            for of, top, own in zip(best, tops, residuals, strict=True):
+                of.extend([self._refined(top, own)] if top.conditions else [])
+        return best
 
     def _children(
-        self, parent: tuple[Condition, ...], residuals: FloatArray, depth: int
+        self, parent: tuple[Condition, ...], residuals: FloatArray
     ) -> list[tuple[dict[tuple[Condition, ...], float], Found]]:
         """For each row of residuals the best further condition on each feature, of either sign, with its rank.
 
@@ -147,7 +158,7 @@ class Searched:
         starts = np.flatnonzero(np.diff(feature[kept], prepend=-1))
         out = []
         for own in sums[1 : 1 + len(residuals), kept]:
-            rank = own**2 * scale - self.log_number[depth]
+            rank = own**2 * scale
             found: dict[tuple[Condition, ...], float] = {}
             for side in (own > 0, own < 0):
                 best = _best_each(np.where(side, rank, -np.inf), starts)
@@ -176,8 +187,7 @@ class Searched:
     def _refined(self, found: Found, residuals: FloatArray) -> Found:
         """With ends moved between the bins that were searched, one condition after the other."""
         conditions, rank = list(found.conditions), found.rank
-        number = float(self.log_number[len(conditions)]) if conditions else 0.0
-        for place in [*range(len(conditions))] * _ROUNDS if conditions else ():
+        for place in [*range(len(conditions))] * _ROUNDS:
             one = self.features[conditions[place].feature]
             if not one.ordered or conditions[place].low == one.missing:
                 continue
@@ -198,7 +208,7 @@ class Searched:
             if not allowed.any():
                 continue
             ranks = np.full(low.size, -np.inf)
-            ranks[allowed] = own[allowed] ** 2 * self._scale(variance[allowed], self._inflation(conditions)) - number
+            ranks[allowed] = own[allowed] ** 2 * self._scale(variance[allowed], self._inflation(conditions))
             at = int(np.argmax(ranks))
             if ranks[at] > rank:
                 conditions[place] = Condition(conditions[place].feature, int(low[at]), int(high[at]))
