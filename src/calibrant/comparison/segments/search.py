@@ -116,7 +116,7 @@ class Searched:
         m = len(residuals)
         best: list[list[Found]] = [[] for _ in range(m)]
         parents: dict[tuple[Condition, ...], list[int]] = {(): list(range(m))}
-        for depth in range(1, min(self.limits.terms, len(self.features)) + 1):
+        for _ in range(1, min(self.limits.terms, len(self.features)) + 1):
             tops = [_NOTHING] * m
             pools: list[dict[tuple[Condition, ...], float]] = [{} for _ in range(m)]
             for parent, sets in parents.items():
