@@ -16,6 +16,7 @@ from .number_displays import MonitorDisplay as MonitorDisplay
 from .over_time_display import OverTimeDisplay as OverTimeDisplay
 from .performance_display import PerformanceDisplay as PerformanceDisplay
 from .reliability_display import ReliabilityDisplay as ReliabilityDisplay
+from .segment_display import SegmentDisplay as SegmentDisplay
 from .simplex_display import SimplexDisplay as SimplexDisplay
 from .simplex_display import SimplexMapDisplay as SimplexMapDisplay
 from .subgroup_display import SubgroupDisplay as SubgroupDisplay

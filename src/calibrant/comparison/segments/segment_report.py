@@ -249,7 +249,7 @@ class SegmentReport(Picture, Paged):
         found = self.segments
         if not found:
             return []
-        columns = {"segment": [self._name(one) for one in found]}
+        columns = {"segment": [self.named(one) for one in found]}
         columns |= {
             "rows": [f"{one.n_samples:,}" for one in found],
             "observed": [known(one.base_rate, 0.5 / one.n_samples**0.5) for one in found],
@@ -261,7 +261,14 @@ class SegmentReport(Picture, Paged):
         }
         return text_table(columns, ("share", "predicted", "observed", "rows"))
 
-    def _name(self, one: Segment) -> str:
+    def named(self, one: Segment) -> str:
+        """Condition of a segment, behind its class where several are searched.
+
+        Parameters
+        ----------
+        one : Segment
+            One of ``tested``.
+        """
         several = self.label is None and one.label is not None
         return f"{nouns_of(self.notion).named(one.label)}: {one.condition}" if several else one.condition
 
@@ -281,7 +288,7 @@ class SegmentReport(Picture, Paged):
     def _sections(self) -> list[Section]:
         found = self.segments
         told: dict[str, Sequence[Any]] = {
-            "segment": [self._name(one) for one in found],
+            "segment": [self.named(one) for one in found],
             "rows": [one.n_samples for one in found],
             "observed": [one.base_rate for one in found],
             "predicted": [one.mean_probability for one in found],
