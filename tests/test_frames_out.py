@@ -16,6 +16,7 @@ TABLES = {
     "estimate": cal.estimate,
     "reliability_curve": cal.reliability_curve,
     "subgroup_calibration": lambda y, p: cal.subgroup_calibration(y, p, np.arange(400) % 2),
+    "find_segments": lambda y, p: cal.find_segments(y, p, {"half": np.arange(400) % 2}),
     "compare_models": lambda y, p: cal.compare_models(y, {"a": p, "b": p}),
     "compare_calibrators": lambda y, p: cal.compare_calibrators(y, p, candidates={"platt": PlattScaling()}, cv=2),
     "calibration_belt": cal.significance.calibration_belt,

@@ -25,6 +25,7 @@ USES = {
     "subgroup_calibration": lambda y, p: cal.subgroup_calibration(y, p, {"half": np.arange(len(y)) % 2}, **FEW),
     "calibration_over_time": lambda y, p: cal.calibration_over_time(y, p, np.arange(len(y)), every=len(y) // 2),
     "expected_performance": lambda y, p: cal.expected_performance(p, reference=(y, p), **FEW),
+    "find_segments": lambda y, p: cal.find_segments(y, p, {"x": p**2, "half": np.arange(len(y)) % 2}),
     "grouping_loss": lambda y, p: cal.scores.grouping_loss(y, p, np.arange(len(y))[:, None] % 4),
     "SubgroupCalibrator": lambda y, p: (
         c.SubgroupCalibrator().fit(p, y, by=(p * 9).astype(int)).predict_proba(p, by=p > 2)

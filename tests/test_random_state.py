@@ -75,6 +75,7 @@ CALLS = {
         DATED, label="y", prob="p", time="day", every="month"
     ).over_time(random_state=seed),
     "calibration_over_time": lambda seed: cal.calibration_over_time(Y, P, np.arange(len(Y)), random_state=seed),
+    "find_segments": lambda seed: cal.find_segments(Y, P, X, random_state=seed),
     "select_calibrator": lambda seed: c.select_calibrator(P, Y, random_state=seed),
     "spiegelhalter_test": lambda seed: cal.significance.spiegelhalter_test(Y, P, random_state=seed),
     "subgroup_calibration": lambda seed: cal.subgroup_calibration(Y, P, {"by": FRAME["by"]}, random_state=seed),

@@ -16,8 +16,8 @@ from .surface import MODULES, NAMES, room
 TOP = {
     "measure": "calibration_error estimate expected_calibration_error squared_calibration_error report "
     "reliability_curve brier_score log_loss",
-    "judge": "calibration_test decompose compare_models subgroup_calibration calibration_measures decision_curve "
-    "expected_cost optimal_threshold",
+    "judge": "calibration_test decompose compare_models subgroup_calibration find_segments calibration_measures "
+    "decision_curve expected_cost optimal_threshold",
     "repair": "CalibratedModel AutoCalibrator TemperatureScaling compare_calibrators save_calibrator load_calibrator "
     "estimate_prior resampled_prior shift_prior",
     "scale": "Accumulator from_frame as_predictions censoring_weights Predictions",

@@ -22,6 +22,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "calibration_over_time": {"time": np.arange(N)},
     "SubgroupDisplay.from_predictions": {"by": np.arange(N) % 3, "min_size": 10},
     "decision_calibration_error": {"thresholds": (0.1, 0.6)},
+    "SegmentDisplay.from_predictions": {"X": np.arange(N) % 3},
+    "find_segments": {"X": np.arange(N) % 3},
     "grouping_loss": {"features": np.arange(N) % 3},
     "CostDisplay.curve_function": {"costs": [[0, 1], [4, 0]]},
     "CostDisplay.from_predictions": {"costs": [[0, 1], [4, 0]]},

@@ -58,6 +58,7 @@ def everything():
     day = np.datetime64("2026-01-01") + np.arange(N) // 4
     over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, y, 1 - y), p, day, every="month")
     followed = cal.calibration_over_time(y, p, day, by={HOSTILE: group}, every="month")
+    segments = cal.find_segments(np.where(np.arange(N) % 2, 1 - y, y), p, {HOSTILE: np.arange(N) % 2})
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()
@@ -97,6 +98,8 @@ def everything():
         "course": followed.courses[0],
         "period": over_time.periods[0],
         "change": over_time.changes[0],
+        "segments": segments,
+        "segment": segments.segments[0],
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
         "coverage": cal.decisions.risk_coverage(k, q),

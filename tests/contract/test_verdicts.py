@@ -167,6 +167,7 @@ def displays():
         "PerformanceDisplay": cal.expected_performance(p, reference=(y, p), time=np.arange(len(y)), n_resamples=50),
         "ReliabilityDisplay": cal.report(y, p),
         "RiskCoverageDisplay": cal.decisions.risk_coverage(y, p),
+        "SegmentDisplay": cal.find_segments(y, p, {"$a_{b$": np.where(p > 0.5, "<i>", "b")}),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),
     }
 

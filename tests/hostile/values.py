@@ -196,6 +196,7 @@ FUNCTIONS = {
     "log_loss": cal.scores.log_loss,
     "compare_models": lambda y, p, **o: cal.compare_models(y, {"a": p, "b": p}, **FEW, **o),
     "subgroup_calibration": lambda y, p, **o: cal.subgroup_calibration(y, p, {"half": np.arange(N) % 2}, **FEW, **o),
+    "find_segments": lambda y, p, **o: cal.find_segments(y, p, {"half": np.arange(N) % 2}, **o),
     "calibration_over_time": lambda y, p, **o: cal.calibration_over_time(y, p, np.arange(N), every=N // 2, **o),
     "Accumulator": lambda y, p, **o: cal.Accumulator().update(y, p, **o).estimate(**FEW),
     "PlattScaling": lambda y, p, **o: c.PlattScaling().fit(p, y, **o).predict_proba(p),

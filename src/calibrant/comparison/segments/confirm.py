@@ -14,7 +14,7 @@ from ...significance.null import share_at_least
 from ...significance.result import holm, least_pvalue
 from .features import Condition, Features
 from .offsets import OffsetModel, SegmentRows
-from .search import Found, Limits, Searched, inflation_of
+from .search import FoundSegment, Limits, Searched, inflation_of
 
 #: Draws of the search; segments of a class that are found at most; and those that are confirmed on other rows.
 DRAWS, MOST, MOST_SPLIT = 199, 10, 5
@@ -66,7 +66,7 @@ def _searched(model: OffsetModel, features: Features, options: Options, least: f
 
 def _chain(
     model: OffsetModel, searched: Searched, penalty: FloatArray
-) -> Iterator[tuple[Found, AnyArray, OffsetModel, OffsetModel]]:
+) -> Iterator[tuple[FoundSegment, AnyArray, OffsetModel, OffsetModel]]:
     """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
     while True:
         (lengths,) = searched.best(model.refitted(model.residuals[None]))
@@ -121,7 +121,7 @@ def split(
     from scipy.special import stdtrit
 
     half = _half(problems, rng)
-    found: list[tuple[int, list[Found]]] = []
+    found: list[tuple[int, list[FoundSegment]]] = []
     models = []
     for k, rows in enumerate(problems):
         model, other = (OffsetModel.of(rows.some(half[rows.at] == side)) for side in (True, False))
@@ -163,7 +163,7 @@ def _half(problems: Sequence[SegmentRows], rng: np.random.Generator) -> AnyArray
 
 def _tested(
     place: int,
-    found: Found,
+    found: FoundSegment,
     inside: AnyArray,
     without: OffsetModel,
     larger: OffsetModel,

@@ -29,7 +29,7 @@ class Limits(NamedTuple):
     rows: int
 
 
-class Found(NamedTuple):
+class FoundSegment(NamedTuple):
     """A segment, and half of its squared statistic, ``z²/2``."""
 
     conditions: tuple[Condition, ...]
@@ -40,7 +40,7 @@ class Found(NamedTuple):
         return self.rank - float(penalty[len(self.conditions)])
 
 
-_NOTHING = Found((), -np.inf)
+_NOTHING = FoundSegment((), -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,10 @@ class Searched:
         _, low, high = self._candidates
         return np.asarray(running[:, high] - running[:, low])
 
-    def best(self, residuals: FloatArray) -> list[list[Found]]:
+    def best(self, residuals: FloatArray) -> list[list[FoundSegment]]:
         """For each row of residuals (m, n) the best segment of each length, its ends moved to where they say most."""
         m = len(residuals)
-        best: list[list[Found]] = [[] for _ in range(m)]
+        best: list[list[FoundSegment]] = [[] for _ in range(m)]
         parents: dict[tuple[Condition, ...], list[int]] = {(): list(range(m))}
         for _ in range(1, min(self.limits.terms, len(self.features)) + 1):
             tops = [_NOTHING] * m
@@ -133,7 +133,7 @@ class Searched:
 
     def _children(
         self, parent: tuple[Condition, ...], residuals: FloatArray
-    ) -> list[tuple[dict[tuple[Condition, ...], float], Found]]:
+    ) -> list[tuple[dict[tuple[Condition, ...], float], FoundSegment]]:
         """For each row of residuals the best further condition on each feature, of either sign, with its rank.
 
         And the best that holds half of all variance at most: a segment and its complement say the same.
@@ -164,7 +164,9 @@ class Searched:
                 best = _best_each(np.where(side, rank, -np.inf), starts)
                 found |= {self._with(parent, kept[i]): float(rank[i]) for i in best}
             top = int(np.argmax(np.where(small, rank, -np.inf)))
-            out.append((found, Found(self._with(parent, kept[top]), float(rank[top])) if small[top] else _NOTHING))
+            out.append(
+                (found, FoundSegment(self._with(parent, kept[top]), float(rank[top])) if small[top] else _NOTHING)
+            )
         return out
 
     def _with(self, parent: tuple[Condition, ...], at: int) -> tuple[Condition, ...]:
@@ -184,7 +186,7 @@ class Searched:
         least = self.limits.variance
         return (variance >= least) & (self._total - variance >= least) & (variance <= _MOST_OF_PARENT * parent)
 
-    def _refined(self, found: Found, residuals: FloatArray) -> Found:
+    def _refined(self, found: FoundSegment, residuals: FloatArray) -> FoundSegment:
         """With ends moved between the bins that were searched, one condition after the other."""
         conditions, rank = list(found.conditions), found.rank
         for place in [*range(len(conditions))] * _ROUNDS:
@@ -213,7 +215,7 @@ class Searched:
             if ranks[at] > rank:
                 conditions[place] = Condition(conditions[place].feature, int(low[at]), int(high[at]))
                 rank = float(ranks[at])
-        return Found(tuple(conditions), rank)
+        return FoundSegment(tuple(conditions), rank)
 
 
 def _best_each(rank: FloatArray, starts: IntArray) -> list[int]:
