@@ -28,7 +28,7 @@ QUICK = {"n_resamples": 20, "max_points": 20}
 #: Parameters that hold rows, or that say which columns of a frame do.
 OF_ROWS = ("y_true", "y_prob", "y_probs", "sample_weight", "groups", "labels", "pos_label", "label", "prob", "weight")
 #: Parameters that are optional only because a frame may replace them, or sums.
-ALWAYS = ("y_prob", "y_probs", "y", "by", "time", "costs", "features")
+ALWAYS = ("y_prob", "y_probs", "y", "by", "time", "costs", "features", "X")
 #: Public names that are no kind of their own, and why.
 LEFT_OUT = {
     **dict.fromkeys(cal.results.__all__, "made by functions, which are kinds"),
@@ -140,6 +140,7 @@ OWN = ("shift_prior", "decide", "Accumulator", "CalibrationMonitor", "survey_res
 MORE_ROWS = {
     *(("select_calibrator", "scores"), ("select_calibrator", "y"), ("estimate_prior", "p_new")),
     ("expected_performance", "p_new"),
+    ("find_segments", "X"),
     *(("optimism_corrected", "X"), ("optimism_corrected", "y")),
     *((name, "scores") for name in ("survey_restored", "survey_true_map", "true_map")),
     *(("shift_prior", "y_prob"), ("decide", "y_prob"), ("survey_distorted", "posterior")),

@@ -98,14 +98,24 @@ def test_a_second_segment_is_beyond_the_first():
 def test_scores_right_in_the_segment_and_wrong_elsewhere():
     rng = np.random.default_rng(0)
     n = 12_000
-    p, x = rng.uniform(0.2, 0.8, n), rng.random(n) < 0.3
-    y = rng.random(n) < np.where(x, p, p - 0.12)
+    p, x = rng.uniform(0.2, 0.8, n), rng.choice(["a", "b", "c"], n)
+    y = rng.random(n) < np.where(x == "a", p, p - 0.12)
     one = cal.find_segments(y, p, {"x": x}).segments[0]
     low, high = one.gap_interval
-    assert one.condition == "x is True"
+    assert one.condition == "x is a"
     assert low <= 0 <= high
     assert one.gap_beyond > 0.05
     assert "as given, scores may be right there" in one.summary
+
+
+def test_of_a_segment_and_all_other_rows_those_with_the_worse_scores_are_named():
+    rng = np.random.default_rng(0)
+    n = 6000
+    p, x, age = rng.uniform(0.2, 0.8, n), rng.random(n) < 0.3, rng.integers(18, 78, n)
+    y = rng.random(n) < np.where(x, p, p - 0.15)
+    assert cal.find_segments(y, p, {"x": x}).segments[0].condition == "x is False"
+    y = rng.random(n) < np.where(age < 60, p + 0.15, p)
+    assert cal.find_segments(y, p, {"age": age}).segments[0].condition == "age < 60"
 
 
 def test_frames_and_names_of_columns_say_the_same():

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from . import bounded
 from .benchmark_command import benchmark_command
-from .comparing import compare_models_command, subgroups_command
+from .comparing import compare_models_command, segments_command, subgroups_command
 from .monitoring import monitor_command
 from .output import Output, for_command
 from .repair import apply_command, compare_command, fix_command
@@ -105,6 +105,7 @@ for _name, _function in (
     ("fix", fix_command),
     ("apply", apply_command),
     ("subgroups", subgroups_command),
+    ("segments", segments_command),
     ("monitor", monitor_command),
     ("demo", demo_command),
     ("benchmark", benchmark_command),

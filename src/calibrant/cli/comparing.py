@@ -1,4 +1,4 @@
-"""The commands that compare predictions: `calibrant compare-models`, and `calibrant subgroups`."""
+"""The commands that compare predictions: `compare-models`, `subgroups` and `segments`."""
 
 from __future__ import annotations
 
@@ -119,6 +119,65 @@ def subgroups_command(
     if fail and found.rejected:
         names = ", ".join(printable(subgroup.name) for subgroup in found.rejected)
         typer.echo(f"calibrant: miscalibrated at {1 - level:.3g}: {names}", err=True)
+        raise typer.Exit(1)
+
+
+def segments_command(
+    source: Source,
+    options: PrintOptions,
+    features: Annotated[
+        list[str] | None,
+        typer.Option("--features", help="Column of features, or a glob; repeatable. Default: all other columns."),
+    ] = None,
+    notion: Annotated[
+        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+    ] = "auto",
+    max_terms: Annotated[int, typer.Option(help="Conditions of a segment at most: 1 to 4.")] = 3,
+    min_rows: Annotated[
+        int | None, typer.Option(help="Rows of a segment at least; in any case enough to test it.")
+    ] = None,
+    confirm: Annotated[
+        str,
+        typer.Option(help="simulate: the search on drawn outcomes tells chance; split: other rows do; auto: by size."),
+    ] = "auto",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    max_rows: Annotated[int | None, typer.Option(help="Search a random sample of at most this many rows.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Plot the segments to this file (PNG, PDF or SVG).")
+    ] = None,
+    fail_if_found: Annotated[
+        bool, typer.Option("--fail-if-found", help="Exit with code 1 if a segment is found.")
+    ] = False,
+) -> None:
+    """Find segments of FILE where the model is wrong, by its features; p-values allow for the search."""
+    from ..comparison.segments.find import find_segments
+
+    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    with source.table() as table:
+        columns, names = source.with_subgroups(table, features or [], "--features")
+        if features is None:
+            used = set(columns.names)
+            names = [name for name in table.columns if name not in used]
+            table.read_as(labels=names)
+        if not names:
+            raise ValueError(f"{table.name} has no columns besides labels and probabilities: there are no features")
+        found = find_segments(
+            columns.predictions(),
+            None,
+            next(table.batches(names)),
+            notion=columns.notion(notion),
+            max_terms=max_terms,
+            min_rows="auto" if min_rows is None else min_rows,
+            confirm=confirm,
+            level=level,
+            max_rows=max_rows,
+        )
+    found = replace(found, title=f"Segments of {source.name} where the model is wrong")
+    outputs["plot"].draw(found)
+    outputs["html"].write(partial(found.to_html, name=source.name))
+    outputs.show(options.text_of(found))
+    if fail_if_found and found.segments:
+        typer.echo(f"calibrant: {len(found.segments)} segments found at {1 - level:.3g}", err=True)
         raise typer.Exit(1)
 
 

@@ -99,13 +99,13 @@ class Source:
         return found
 
     def with_subgroups(
-        self, table: FileTable, patterns: Sequence[str], *, several: bool = False
+        self, table: FileTable, patterns: Sequence[str], option: str = "--by", *, several: bool = False
     ) -> tuple[FileColumns, list[str]]:
-        """Columns of the file, and those of subgroups, which have no other role."""
-        by = list(dict.fromkeys(c for pattern in patterns for c in table.find(pattern, "--by")))
+        """Columns of the file, and those of subgroups (or of another option), which have no other role."""
+        by = list(dict.fromkeys(c for pattern in patterns for c in table.find(pattern, option)))
         columns = self.columns(table, aside=by, several=several)
         if clash := [c for c in by if c in columns.names]:
-            raise ValueError(f"--by {clash[0]}: this column is already used for labels, weights or --groups")
+            raise ValueError(f"{option} {clash[0]}: this column is already used for labels, weights or --groups")
         table.read_as(labels=by)
         return columns, by
 

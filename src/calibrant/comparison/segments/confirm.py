@@ -74,9 +74,19 @@ def _chain(
             return
         found = max(lengths, key=lambda one: one.less(penalty))
         inside = searched.inside(found.conditions)
+        # The statistic of all other rows is the same: where one condition says them, those whose scores are worse.
+        other = searched.complement(found.conditions, inside)
+        if other and _off(model, ~inside) > _off(model, inside):
+            found, inside = found._replace(conditions=other), ~inside
         larger = model.beyond(inside)
         yield found, inside, model, larger
         model, searched = larger, replace(searched, variance=larger.variance)
+
+
+def _off(model: OffsetModel, inside: AnyArray) -> float:
+    """Gap of the scores as given, in standard errors."""
+    observed, stated, _, error = model.gap(inside)
+    return abs(observed - stated) / error
 
 
 def simulate(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +27,7 @@ _SAMPLE = 100_000
 _LEAK = 10
 #: A text with so large a share of distinct values names its rows.
 _NAMING = 0.95
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:|$)")
 _EPOCH = np.datetime64(0, "us")
 
 
@@ -194,6 +197,9 @@ def read_values(column: Any, shown: str, wanted: str = "") -> tuple[str, Any]:
         of = np.array([_naive(v) for v in known], dtype="M8[us]")
     elif all(isinstance(v, dt.timedelta) for v in known):
         of = np.array(known, dtype="m8[us]")
+    elif all(isinstance(v, str) and _DATE.match(v) for v in known):  # as files hold them
+        with suppress(ValueError):
+            of = np.array([_naive(dt.datetime.fromisoformat(v)) for v in known], dtype="M8[us]")
     if of is None:
         return "category", read
     kind, numbers = _as_floats(of)

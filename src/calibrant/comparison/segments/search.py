@@ -95,6 +95,17 @@ class Searched:
         """Which rows a segment has."""
         return within(self.codes, conditions)
 
+    def complement(self, conditions: Sequence[Condition], inside: AnyArray) -> tuple[Condition, ...]:
+        """The condition of all other rows, where one says it; else none."""
+        if len(conditions) > 1:
+            return ()
+        at = conditions[0].feature
+        of, feature = self.codes[at][~inside], self.features[at]
+        low, high = int(of.min()), int(of.max()) + 1
+        one = high == low + 1 or (feature.ordered and high <= feature.missing)
+        other = (Condition(at, low, high),)
+        return other if one and (self.inside(other) != inside).all() else ()
+
     def sums(self, values: Sequence[FloatArray], rows: AnyArray | None) -> FloatArray:
         """Sums of values over the rows of each condition, (m, K)."""
         of = self.codes if rows is None else self.codes.take(rows, axis=1)
