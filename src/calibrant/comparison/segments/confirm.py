@@ -45,7 +45,7 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What a search is asked; ``rows`` are the fewest of a segment."""
+    """Options of a search; ``rows`` are the fewest of a segment."""
 
     terms: int
     rows: int

@@ -41,18 +41,18 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """How a column is coded: ``kind`` is "number", "date", "duration" or "category".
+    """Coding of a column, of ``kind`` "number", "date", "duration" or "category".
 
     Attributes
     ----------
     cuts : ndarray of shape (m,)
-        Numbers at which the codes 1, …, m begin; of categories the codes of values, sorted by value.
+        Numbers at which the codes 1, …, m begin; of a category the codes themselves.
     values : tuple
-        Of categories: the value of each code that is kept apart. Of numbers with few values: these.
+        Values of codes: of a category those kept apart, sorted; of numbers with few values these; else empty.
     places : dict
         Code of each value of a category.
     rare : int
-        How many values of a category share the code after the last.
+        How many values of a category share the code after those.
     starts : ndarray
         Codes at which the bins that are searched begin.
     """

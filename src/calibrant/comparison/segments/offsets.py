@@ -136,7 +136,7 @@ class OffsetModel:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Of residuals, (n,)."""
+        """Variances of residuals, (n,)."""
         return self.rows.times * self.chance * (1 - self.chance)
 
     @cached_property
@@ -155,7 +155,7 @@ class OffsetModel:
         return np.asarray((residuals @ self.columns) @ self._inverse)
 
     def refitted(self, residuals: FloatArray) -> FloatArray:
-        """Residuals (…, n) about the model that is fitted to them anew, to first order."""
+        """Residuals (…, n) about the model that is refitted to them, to first order."""
         return np.asarray(residuals - self.solved(residuals) @ self._bent.T)
 
     @cached_property
@@ -214,7 +214,7 @@ class OffsetModel:
 
     @property
     def log_likelihood(self) -> float:
-        """Of the outcomes."""
+        """Log-likelihood of the outcomes."""
         return _log_likelihood(self.rows, self.chance)
 
     @property

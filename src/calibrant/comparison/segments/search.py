@@ -45,7 +45,7 @@ _NOTHING = FoundSegment((), -np.inf)
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What is searched: codes of rows, the residuals' variance, and how much more features' sums vary by groups.
+    """Input of a search: codes of rows, the residuals' variance, and how much more features' sums vary by groups.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class Searched:
         return max((float(self.inflation[one.feature]) for one in conditions), default=1.0)
 
     def _scale(self, variance: FloatArray, inflation: FloatArray | float) -> FloatArray:
-        """What squared sums are multiplied by: half of one over their variance about the mean of all rows."""
+        """Factor of squared sums: half of one over their variance about the mean of all rows."""
         return np.asarray(0.5 / (variance * (1 - variance / self._total) * inflation))
 
     def _allowed(self, variance: FloatArray, parent: float) -> AnyArray:
