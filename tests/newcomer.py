@@ -48,6 +48,7 @@ def names() -> dict:
             "outcome": np.where(churned, "churned", "stayed"),
             "p_churn": p,
             "region": rng.choice(["north", "south"], 5_000),
+            "age": rng.integers(18, 90, 5_000),
         }
     )
     X_train, X_test, y_train, y_test = train_test_split(*load_breast_cancer(return_X_y=True), random_state=0)

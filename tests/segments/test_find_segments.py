@@ -291,3 +291,11 @@ def test_odd_features_are_searched_or_said(X):
     assert "<script>" not in found.to_html().replace("<script>\n", "")
     assert found.plot()
     found.apply(X)
+
+
+def test_draws_do_not_repeat_the_stream_that_made_the_rows():
+    rng = np.random.default_rng(0)
+    x = rng.random(3000) < 0.5  # the first numbers that a generator of this seed gives
+    p = rng.uniform(0.2, 0.8, 3000)
+    y = rng.random(3000) < np.where(x, p + 0.15, p)
+    assert cal.find_segments(y, p, {"x": x}, random_state=0).tested[0].adjusted == 0.005

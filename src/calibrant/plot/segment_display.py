@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 from ..comparison.segments.find import find_segments
@@ -13,8 +14,9 @@ from .reliability_display import ReliabilityDisplay
 from .style import class_text, percent_text, plain_text, plain_texts, style_of
 
 #: Inches a segment, and around the panel.
-_ROW, _AROUND = 0.34, 1.5
-_LONGEST = 44
+_ROW, _AROUND = 0.44, 1.5
+#: Characters of a condition, and of a line of it.
+_LONGEST, _LINE = 96, 34
 
 
 class SegmentDisplay(Display):
@@ -97,7 +99,7 @@ class SegmentDisplay(Display):
         if segment is not None:
             one = report.segments[segment]
             ReliabilityDisplay.of(one.curve).plot(axes[1], histogram=None)
-            axes[1].set_title(plain_text(one.condition, _LONGEST), fontsize=10, loc="left")
+            axes[1].set_title(fill(plain_text(one.condition, _LONGEST), _LINE), fontsize=10, loc="left")
         self.axes_ = tuple(axes)
         return self._drawn(*axes)
 
@@ -109,7 +111,8 @@ class SegmentDisplay(Display):
             draw_interval(ax, y, one.gap, one.gap_interval, color, filled=off)
             ax.plot([one.gap_beyond], [y], "D", color="0.35", markersize=3.5, zorder=4)
             ax.text(1.02, y, f"{one.n_samples:,}", transform=beside, va="center", fontsize=8)
-        ax.set_yticks(range(len(shown)), plain_texts((report.named(one) for one in shown), _LONGEST))
+        names = plain_texts((report.named(one) for one in shown), _LONGEST)
+        ax.set_yticks(range(len(shown)), [fill(name, _LINE) for name in names])
         ax.tick_params(axis="y", length=0, labelsize=9)
         ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
         ends = [abs(v) for one in shown for v in (*one.gap_interval, one.gap_beyond)]

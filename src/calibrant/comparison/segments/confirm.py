@@ -84,9 +84,9 @@ def _chain(
 
 
 def _off(model: OffsetModel, inside: AnyArray) -> float:
-    """Gap of the scores as given, in standard errors."""
-    observed, stated, _, error = model.gap(inside)
-    return abs(observed - stated) / error
+    """Size of the gap of the scores as given."""
+    observed, stated, *_ = model.gap(inside)
+    return abs(observed - stated)
 
 
 def simulate(

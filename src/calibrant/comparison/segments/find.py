@@ -137,7 +137,8 @@ def find_segments(
     rows = 0 if is_auto(min_rows) else check_int("min_rows", min_rows, 1, instead="'auto' or ")
     options = Options(check_int("max_terms", max_terms, 1, _MOST_TERMS), rows, check_level(level))
     most = None if max_rows is None else check_int("max_rows", max_rows, 1, instead="None or ")
-    rng = check_random_state(random_state)
+    # A stream of its own: rows are often simulated with the same seed, and draws would repeat what made them.
+    rng = np.random.default_rng(check_random_state(random_state).integers(2**63, size=4))
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     if chosen.vector:

@@ -277,6 +277,7 @@ class SegmentReport(Picture, Paged):
         out = [_WAYS[self.confirm]]
         if self.segments:
             out.append("gap: observed minus predicted; beyond: observed minus expected at the same scores")
+        out += [self.named(one) for one in self.segments[_NAMED:]]  # which the summary does not, and a table may cut
         told = (one for one in self.segments if one.beyond)
         out += [f"{one.condition}: beyond what {' and '.join(map(repr, one.beyond))} explains" for one in told]
         left = [f"{name} ({why})" for name, why in self.left_out.items()]
