@@ -138,7 +138,7 @@ def main() -> None:
         for seed in range(options.repetitions):
             for case in cases:
                 for way in WAYS:
-                    most = options.repetitions * (RARER.get((case, way), 1.0) if isinstance(case, str) else 0.2)
+                    most = options.repetitions * (RARER.get((case, way), 1.0) if isinstance(case, str) else 0.15)
                     name = case if isinstance(case, str) else list(case)
                     if seed < most and (str(name), way, seed) not in known:
                         done.append([name, way, seed, *outcome(case, way, seed)])

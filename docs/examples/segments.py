@@ -51,8 +51,8 @@ First the map of all rows is recalibrated (a polynomial logistic curve of the sc
 outcomes differ from what this map expects *at the same scores*. So scores that are too extreme everywhere are not
 reported for every segment; `report` says that. For each segment there are two numbers:
 
-- **gap**: observed minus predicted, of the scores as given. Its interval covers the gaps of all segments that could have
-  been found at once (after a split, of those that were tested). That makes it wide.
+- **gap**: observed minus predicted, of the scores as given. Its interval covers the gaps of all segments that could
+  have been found at once (after a split, of those that were tested). That makes it wide.
 - **beyond**: observed minus expected at the same scores. The p-value is about this.
 
 They may disagree: where a segment's scores are right and all others' wrong, *beyond* is large and the gap is near 0.

@@ -26,6 +26,10 @@ _MOST_WORK = 2e9
 _TOGETHER = 1 << 23
 
 
+#: A segment, its rows, and the model without and with it.
+_Link = tuple[FoundSegment, AnyArray, OffsetModel, OffsetModel]
+
+
 class Tested(NamedTuple):
     """A segment that was tested: z beyond the model, its p-values, and how far the interval of its gap reaches.
 
@@ -64,9 +68,7 @@ def _searched(model: OffsetModel, features: Features, options: Options, least: f
     return Searched(features.each, codes, model.variance, inflation, Limits(options.terms, least, options.rows))
 
 
-def _chain(
-    model: OffsetModel, searched: Searched, penalty: FloatArray
-) -> Iterator[tuple[FoundSegment, AnyArray, OffsetModel, OffsetModel]]:
+def _chain(model: OffsetModel, searched: Searched, penalty: FloatArray) -> Iterator[_Link]:
     """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
     while True:
         (lengths,) = searched.best(model.refitted(model.residuals[None]))
@@ -117,7 +119,7 @@ def simulate(
             if model.rows.groups is not None:
                 adjusted = max(adjusted, float(least_pvalue(model.rows.n_groups)))
             beyond = max(bound + float(less[len(found.conditions)]), 0.0)
-            out.append(_tested(k, found, inside, without, larger, adjusted, np.sqrt(2 * beyond)))
+            out.append(_tested(k, (found, inside, without, larger), adjusted, np.sqrt(2 * beyond), searched))
             before = adjusted
             if adjusted > 1 - options.level or step + 1 == MOST:
                 break
@@ -154,7 +156,7 @@ def split(
                 continue  # these rows have too few of them to say anything
             larger = model.beyond(inside)
             frees.append(model.score(inside)[2])
-            out.append(_tested(k, one, inside, model, larger, np.nan, 0.0))
+            out.append(_tested(k, (one, inside, model, larger), np.nan, 0.0))
             model = larger
     adjusted = holm(np.array([one.pvalue for one in out])).tolist()
     reaches = [float(-stdtrit(min(free, 1e9), (1 - options.level) / 2 / len(out))) for free in frees]
@@ -171,17 +173,10 @@ def _half(problems: Sequence[SegmentRows], rng: np.random.Generator) -> AnyArray
     return np.asarray(rng.permutation(names.size)[of] < (names.size + 1) // 2)
 
 
-def _tested(
-    place: int,
-    found: FoundSegment,
-    inside: AnyArray,
-    without: OffsetModel,
-    larger: OffsetModel,
-    adjusted: float,
-    reach: float,
-) -> Tested:
+def _tested(place: int, link: _Link, adjusted: float, reach: float, searched: Searched | None = None) -> Tested:
+    found, inside, without, larger = link
     gain = larger.log_likelihood - without.log_likelihood - 0.5
-    numbers = without.gap(inside)
+    numbers = without.gap(inside, 1.0 if searched is None else searched.inflation_for(found.conditions))
     pvalue = pvalue_of(*without.score(inside))
     return Tested(place, found.conditions, int(inside.sum()), numbers, pvalue, adjusted, reach, gain)
 

@@ -196,8 +196,11 @@ class OffsetModel:
         by_groups = float(sums @ sums) * number / max(number - 1, 1)
         return float(each.sum()) / max(by_model, by_groups) ** 0.5, 0.0, float(max(number - 1, 1))
 
-    def gap(self, segment: AnyArray) -> tuple[float, float, float, float]:
-        """Means of outcomes, of scores, and of residuals about the model; standard error of outcomes less scores."""
+    def gap(self, segment: AnyArray, inflation: float = 1.0) -> tuple[float, float, float, float]:
+        """Means of outcomes, of scores, and of residuals about the model; standard error of outcomes less scores.
+
+        The variance is at least ``inflation`` times that of independent rows: so it was in the search.
+        """
         rows, w = self.rows, self.rows.weights[segment]
         o, s, total = rows.outcomes[segment], rows.scores[segment], float(w.sum())
         observed, stated = float(w @ o) / total, float(w @ s) / total
@@ -205,7 +208,7 @@ class OffsetModel:
         # As of subgroups: the residuals' variance, or that of the chances or scores, whichever is largest.
         per_row = rows.times[segment] / w
         stated_variance = float(rows.times[segment] @ (s * (1 - s)))
-        variance = max(float(per_row @ (off**2 / w)), float(self.variance[segment].sum()), stated_variance)
+        variance = max(float(per_row @ (off**2 / w)), inflation * float(self.variance[segment].sum()), stated_variance)
         if rows.groups is not None:
             sums = np.bincount(rows.groups[segment], off)
             number = np.unique(rows.groups[segment]).size

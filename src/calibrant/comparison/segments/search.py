@@ -155,7 +155,7 @@ class Searched:
             values.append(np.ones(values[0].size))
         sums = self.sums(values, rows)
         feature = self._candidates[0]
-        inflation = np.maximum(self.inflation[feature], self._inflation(parent))
+        inflation = np.maximum(self.inflation[feature], self.inflation_for(parent))
         allowed = self._allowed(sums[0], float(values[0].sum()))
         if self.limits.rows:
             allowed &= (sums[-1] >= self.limits.rows) & (self.codes.shape[1] - sums[-1] >= self.limits.rows)
@@ -186,7 +186,8 @@ class Searched:
         first = int(self._offsets[feature])
         return tuple(sorted((*parent, Condition(feature, low - first, high - first))))
 
-    def _inflation(self, conditions: Sequence[Condition]) -> float:
+    def inflation_for(self, conditions: Sequence[Condition]) -> float:
+        """The largest inflation among features of conditions."""
         return max((float(self.inflation[one.feature]) for one in conditions), default=1.0)
 
     def _scale(self, variance: FloatArray, inflation: FloatArray | float) -> FloatArray:
@@ -221,7 +222,7 @@ class Searched:
             if not allowed.any():
                 continue
             ranks = np.full(low.size, -np.inf)
-            ranks[allowed] = own[allowed] ** 2 * self._scale(variance[allowed], self._inflation(conditions))
+            ranks[allowed] = own[allowed] ** 2 * self._scale(variance[allowed], self.inflation_for(conditions))
             at = int(np.argmax(ranks))
             if ranks[at] > rank:
                 conditions[place] = Condition(conditions[place].feature, int(low[at]), int(high[at]))
