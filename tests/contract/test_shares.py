@@ -94,7 +94,7 @@ VALUES = ("ModelComparisonDisplay.from_predictions", "compare_models", "grouping
 def answer(name: str, one: Any, given: list[int] | None = None) -> Any:
     options = options_of(name)
     if given is not None:
-        options |= {role: np.asarray(options[role])[given] for role in ("by", "time") if role in options}
+        options |= {role: np.asarray(options[role])[given] for role in ("by", "time", "X") if role in options}
     return plain(call(name, one, **options))
 
 

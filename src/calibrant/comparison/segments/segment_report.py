@@ -66,6 +66,8 @@ class Segment(Result):
         that was not found.
     beyond : tuple of str
         Segments found before that share rows with this one.
+    curve : ReliabilityCurve or None
+        Its reliability curve, for the picture; None for a segment that was not found.
 
     See Also
     --------
