@@ -23,7 +23,7 @@ LEAST_VARIANCE, LEAST_VARIANCE_SPLIT = 20.0, 10.0
 #: Cost, in rows × features × draws, up to which all rows are searched and outcomes are drawn.
 _MOST_WORK = 2e9
 #: Residuals drawn at a time.
-_TOGETHER = 1 << 23
+_TOGETHER = 1 << 20
 
 
 #: A segment, its rows, and the model without and with it.

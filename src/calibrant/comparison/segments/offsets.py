@@ -54,7 +54,8 @@ class SegmentRows:
         weights = ones_or(problem.weights, problem.scores.size)
         used = np.flatnonzero(weights > 0)
         w = weights[used]
-        if not problem.integral:
+        if not problem.integral and w.size:
+            w = w / w.max()  # squares of small ones would vanish
             w = w * (w.sum() / (w @ w))
         of = None if groups is None else groups[used]
         scores, outcomes = (np.asarray(v[used], dtype=np.float64) for v in (problem.scores, problem.outcomes))
@@ -161,7 +162,7 @@ class OffsetModel:
     @cached_property
     def _signs(self) -> float:
         """How much residuals whose signs are drawn are scaled up, so that they vary as the chances say at least."""
-        stated = self.variance @ (self.rows.weights**2 / self.rows.times)
+        stated = self.rows.weights**2 @ (self.chance * (1 - self.chance))
         return float(scale_of(self.residuals @ self.residuals, stated))
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...data.checks import received
+from ...data.columns import check_distinct
 from ...data.convert import to_array
 from ...data.labels import _plain, _sort_key, is_missing
 from ...data.types import AnyArray, Label
@@ -66,11 +67,11 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
 
 def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
     """Judge a column: one value per row."""
-    if not hasattr(column, "__getitem__") and hasattr(column, "__array__"):
+    if isinstance(column, memoryview) or (not hasattr(column, "__getitem__") and hasattr(column, "__array__")):
         column, _ = to_array(column, shown)
     if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
         raise TypeError(f"{shown} must be a column with one value per row; got {received(column)}")
-    if np.ndim(column) != 1 and isinstance(column, np.ndarray):
+    if isinstance(column, np.ndarray) and column.ndim != 1:
         raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
     if n_rows is not None and len(column) != n_rows:
         raise ValueError(f"{shown} must have one value per row ({n_rows}); got {len(column)}")
@@ -80,7 +81,9 @@ def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
 def named_columns(by: Any, argument: str = "by", unnamed: str = "subgroup") -> list[tuple[str, Any]]:
     """Names and columns of a mapping, a frame, a matrix, a list of columns, or a single column."""
     if by is None or isinstance(by, (str, bytes)):
-        raise TypeError(f"{argument} must be a column, several of them, a mapping or a data frame; got {by!r}")
+        raise TypeError(f"{argument} must be a column, several of them, a mapping or a data frame; got {received(by)}")
+    if hasattr(by, "detach"):
+        by, _ = to_array(by, argument)
     if isinstance(by, Mapping):
         return [(str(name), column) for name, column in by.items()]
     frame = _frame_of(by, argument)
@@ -116,6 +119,8 @@ def _frame_of(by: Any, argument: str) -> Any:
         return None
     import narwhals as nw
 
+    if hasattr(by, "iloc"):  # pandas, which allows it
+        check_distinct(argument, list(map(str, by.columns)))
     frame = nw.from_native(by, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"{argument} is a lazy frame: collect it first")
