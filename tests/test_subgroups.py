@@ -445,3 +445,29 @@ def test_same_seed_same_report_and_json_frame_text():
 def test_arguments_are_judged(options, error, message):
     with pytest.raises(error, match=message):
         cal.subgroup_calibration([0, 1, 1], [0.2, 0.7, 0.4], ["a", "b", "a"], **options)
+
+
+def test_intersections_are_subgroups_of_pairs_with_one_correction_for_all():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    by = {
+        "sex": rng.choice(["f", "m"], 3000),
+        "region": rng.choice(["north", None], 3000),
+        "old": rng.random(3000) < 0.5,
+    }
+    y = rng.random(3000) < np.where((by["sex"] == "f") & (by["region"] == "north"), p**2, p)
+    both = cal.subgroup_calibration(y, p, by, intersections=2, **CHEAP)
+    assert [c.name for c in both.columns] == ["sex", "region", "old", "sex and region", "sex and old", "region and old"]
+    pair = both.columns[3]
+    assert [one.name for one in pair.subgroups] == ["f and north", "f and (missing)", "m and north", "m and (missing)"]
+    wanted = (by["sex"] == "f") & (by["region"] == "north")
+    assert pair.subgroups[0].gap == pytest.approx((y - p)[wanted].mean())
+    np.testing.assert_allclose(
+        [one.adjusted for one in both.subgroups], holm(np.array([one.pvalue for one in both.subgroups]))
+    )
+    assert pair.subgroups[0] in both.rejected
+    one = cal.subgroup_calibration(y, p, by, intersections=9, **CHEAP)
+    assert one.columns[-1].name == "sex and region and old"
+    assert len(cal.subgroup_calibration(y, p, by["sex"], intersections=2, **CHEAP).columns) == 1
+    with pytest.raises(ValueError, match="intersections"):
+        cal.subgroup_calibration(y, p, by, intersections=0, **CHEAP)

@@ -127,6 +127,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "--suffix": ("_new", "", "\n", "/", "x" * 3000),
     "--test": ("kuiper", "in-the-large"),
     "--min-size": ("0", "5", "50"),
+    "--intersections": ("1", "2", "0"),
     "--features": ("x_*", "p_*", "w", "g", "none such", "*"),
     "--confirm": ("auto", "simulate", "split", "both"),
     "--max-terms": ("1", "3", "4", "0"),

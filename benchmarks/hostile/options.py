@@ -180,6 +180,7 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "by": ("by",),
     "every": ("auto", "hour", "day", "week", "month", "quarter", "year", 1, 50, 10**9, np.int64(20)),
     "calibration_over_time.tolerance": (0.05, 1e-9, 0.999),
+    "intersections": (1, 2, 3, 10),
     "max_terms": (1, 2, 3, 4),
     "max_rows": (None, 1, 20, 10**9),
     "confirm": ("auto", "simulate", "split"),

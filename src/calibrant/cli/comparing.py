@@ -90,6 +90,9 @@ def subgroups_command(
     resamples: Annotated[
         int, typer.Option(help="Draws for the kuiper test; more are added for small p-values.", min=2)
     ] = 1999,
+    intersections: Annotated[
+        int, typer.Option(help="Combine the values of so many columns: 2 adds every pair.", min=1)
+    ] = 1,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Plot the subgroups to this file (PNG, PDF or SVG).")
     ] = None,
@@ -111,6 +114,7 @@ def subgroups_command(
             level=level,
             min_size=min_size,
             n_resamples=resamples,
+            intersections=intersections,
         )
     found = replace(found, title=f"Calibration of {source.name} by {', '.join(subgroups)}")
     outputs["plot"].draw(found)

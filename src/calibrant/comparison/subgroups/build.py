@@ -29,7 +29,7 @@ from ...notions import Notion, as_notion, only_problem
 from ...significance.result import benjamini_hochberg, few_groups, holm, least_pvalue
 from .cells import SubgroupCells
 from .heterogeneity import PooledMap, SubgroupTotals, difference_variance, heterogeneity
-from .membership import Subgroups, names_of, read_subgroups
+from .membership import Subgroups, intersections_of, names_of, read_subgroups
 from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .statistics import gap_intervals, subgroup_pvalues
 
@@ -55,6 +55,7 @@ def subgroup_calibration(
     adjust: str = "holm",
     min_size: int = 50,
     n_resamples: int = 1999,
+    intersections: int = 1,
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> SubgroupReport:
@@ -91,6 +92,9 @@ def subgroup_calibration(
     n_resamples : int, default 1999
         Draws of ``"kuiper"``: fewer for a subgroup that many are as large as, and more, or a tail, for one that few
         are, so that with any number of subgroups each one can be rejected: see Notes.
+    intersections : int, default 1
+        Columns whose values are combined: 2 adds a column of subgroups for each pair (``"f and north"``), 3 for each
+        three as well, with one correction for all. :func:`find_segments` looks for such subgroups.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
         :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
@@ -108,6 +112,7 @@ def subgroup_calibration(
 
     See Also
     --------
+    calibrant.find_segments : Looks for subgroups that nobody named.
     calibrant.report : All rows together.
     calibrant.calibrators.SubgroupCalibrator : A calibrator for each subgroup.
     calibrant.from_frame : Subgroups of a lazy frame, by its own engine (``by``).
@@ -162,11 +167,14 @@ def subgroup_calibration(
     True
     """
     check = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
+    check_int("intersections", intersections, 1)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
-    columns = [replace(c, codes=p.of_given(c.codes)) for c in read_subgroups(by, p.n_given)]
+    named = read_subgroups(by, p.n_given)
+    named += intersections_of(named, min(intersections, len(named)))
+    columns = [replace(c, codes=p.of_given(c.codes)) for c in named]
     (target,) = chosen.targets(p)
     groups = p.groups
     if target.rows is not None:

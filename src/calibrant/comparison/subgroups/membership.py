@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ...data.convert import to_array
 from ...data.labels import _plain, _sort_key, is_missing
 from ...data.types import AnyArray, Label
 
+#: Between the values of an intersection, and between names of its columns.
+_BOTH = " and "
 MISSING, EMPTY = "(missing)", "(empty)"
 #: Rows read at a time.
 _TILE = 1 << 16
@@ -63,6 +66,20 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
         found.append(subgroups_of(name, check_column(column, shown, n_rows), shown))
     return found
+
+
+def intersections_of(columns: Sequence[Subgroups], most: int) -> list[Subgroups]:
+    """Subgroups of rows that share the values of two columns, or of up to ``most``; those that have rows."""
+    out = []
+    for number in range(2, most + 1):
+        for some in combinations(columns, number):
+            codes, names = some[0].codes, some[0].names
+            for one in some[1:]:
+                used, codes = np.unique(codes * len(one.values) + one.codes, return_inverse=True)
+                pairs = zip(*(v.tolist() for v in np.divmod(used, len(one.values))), strict=True)
+                names = tuple(f"{names[i]}{_BOTH}{one.names[j]}" for i, j in pairs)
+            out.append(Subgroups(_BOTH.join(one.name for one in some), codes, names))
+    return out
 
 
 def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
