@@ -24,7 +24,7 @@ import calibrant as cal
 
 from .. import arguments
 
-CASES = "10000x50:simulate,100000x20:simulate,1000000x50:split,10000000x20:split"
+CASES = "10000x50:simulate,100000x20:simulate,1000000x50:split,1000000x50:simulate,10000000x20:split"
 
 
 def held() -> float:
