@@ -258,10 +258,15 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         return said if self.prior is None else [*said, self.prior.said]
 
     def _sections(self) -> list[Section]:
-        told: dict[str, Any] = self._columns()
-        told["metric"] = [METRICS[name].words for name in told["metric"]]
-        if not self.periods:
-            del told["period"], told["n_samples"]
+        told: dict[str, Any] = {
+            "metric": [METRICS[m.name].words for m in self.metrics],
+            "value": [m.value for m in self.metrics],
+            "low": [m.interval.low for m in self.metrics],
+            "high": [m.interval.high for m in self.metrics],
+            "reference": [m.reference for m in self.metrics],
+        }
+        if not self.n_reference:
+            del told["reference"]
         moved: dict[str, Any] = {
             "column": [one.name for one in self.shifts],
             "largest difference": [one.statistic for one in self.shifts],
@@ -269,5 +274,9 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
             "outside of the reference": [f"{100 * one.outside:.3g} %" for one in self.shifts],
         }
         marked = [one in self.shifted for one in self.shifts]
-        more = [Section("Shifts", moved, marked)] if self.shifts else []
-        return [Section("Metrics", told, (), "; ".join(self._said()[:1])), *more]
+        periods = {name or "period": values for name, values in self._by_period().items()} if self.periods else {}
+        return [
+            Section("Metrics", told, (), "; ".join(self._said()[:1])),
+            *([Section("Periods", periods)] if periods else []),
+            *([Section("Shifts", moved, marked)] if self.shifts else []),
+        ]

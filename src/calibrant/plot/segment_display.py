@@ -110,7 +110,7 @@ class SegmentDisplay(Display):
             off = one.adjusted <= 1 - report.level
             draw_interval(ax, y, one.gap, one.gap_interval, color, filled=off)
             ax.plot([one.gap_beyond], [y], "D", color="0.35", markersize=3.5, zorder=4)
-            ax.text(1.02, y, f"{one.n_samples:,}", transform=beside, va="center", fontsize=8)
+            ax.text(1.02, y, f"{one.n_samples:,} rows", transform=beside, va="center", fontsize=8)
         names = plain_texts((report.named(one) for one in shown), _LONGEST)
         ax.set_yticks(range(len(shown)), [fill(name, _LINE) for name in names])
         ax.tick_params(axis="y", length=0, labelsize=9)
@@ -120,9 +120,7 @@ class SegmentDisplay(Display):
         ax.set_xlim(-1.08 * widest, 1.08 * widest)
         ax.axvline(0.0, color="0.45", linewidth=1.0, zorder=1)
         ax.set_xlabel("Observed minus predicted (diamond: minus expected at the same scores)")
-        if shown:
-            ax.text(1.02, 1.01, "rows", transform=ax.transAxes, ha="left", va="bottom", fontsize=8)
-        else:
+        if not shown:
             ax.text(0.5, 0.5, "no segment was tested", transform=ax.transAxes, ha="center", va="center", fontsize=9)
         whom = "" if report.label is None else f"{class_text(report.label, notion=report.notion)}, "
         which = "" if report.segments else "; hollow: tested, not significant"
