@@ -171,6 +171,7 @@ def find_segments(
         label=None if several else problems[0].label,
         level=options.level,
         n_samples=p.n_samples,
+        n_groups=None if p.groups is None else p.n_groups,
         warnings=tuple(notes),
         _rules=tuple(one.conditions for one in tested),
         _coded=features.each,

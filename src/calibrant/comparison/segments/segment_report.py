@@ -134,6 +134,8 @@ class SegmentReport(Picture, Paged):
         The class whose gaps are reported; None for confidences, and for several classes, whose segments say theirs.
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
+    n_groups : int or None
+        Groups of dependent rows, where they were given.
 
     See Also
     --------
@@ -162,6 +164,7 @@ class SegmentReport(Picture, Paged):
     label: Label
     level: float
     n_samples: int
+    n_groups: int | None = None
     warnings: tuple[str, ...] = ()
     title: str = "Segments where the model is wrong"
     _rules: tuple[tuple[Condition, ...], ...] = field(default=(), repr=False)
@@ -243,7 +246,8 @@ class SegmentReport(Picture, Paged):
 
     def _text(self) -> str:
         about = "" if self.label is None else f", {nouns_of(self.notion).of(self.label)}"
-        number = f"{self.n_samples:,} rows, {len(self.features):,} feature{'s' * (len(self.features) != 1)}"
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        number = f"{self.n_samples:,} rows{groups}, {len(self.features):,} feature{'s' * (len(self.features) != 1)}"
         head = f"{self.title}{about}: {number}, {100 * self.level:g} % intervals"
         return printable_lines("\n".join([head, *self._table(), *(f"  {text}" for text in self._said())]))
 

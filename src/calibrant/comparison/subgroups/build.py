@@ -113,7 +113,6 @@ def subgroup_calibration(
     See Also
     --------
     calibrant.find_segments : Looks for subgroups that nobody named.
-    calibrant.report : All rows together.
     calibrant.calibrators.SubgroupCalibrator : A calibrator for each subgroup.
     calibrant.from_frame : Subgroups of a lazy frame, by its own engine (``by``).
     calibrant.results.SubgroupReport : The result, field by field.
