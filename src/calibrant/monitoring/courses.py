@@ -112,7 +112,7 @@ class _Found:
         options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
         about = (asked.notion, course.label, n)
         (found,) = assess([column], asked.reader, about, options, rng, asked.n_periods).columns
-        cells, fine = column.cells.coarse(), course.fine
+        cells, fine = column.cells.coarse, course.fine
         pooled = PooledMap.of(cells, column.design)
         known = pooled or PooledMap(None, np.array([np.average(cells.outcomes, weights=cells.weights)]))
         blocks = Blocks.of(fine.code, fine.ends, fine.rows, known, column.design)

@@ -391,7 +391,7 @@ def _column(
     some: bool,
 ) -> SubgroupColumn:
     """The subgroups of a column beside each other; p-values not yet corrected. ``some``: of those of many columns."""
-    cells = column.cells.coarse(*_SMALL) if some else column.cells.coarse()
+    cells = column.cells.coarser(*_SMALL) if some else column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
     intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
@@ -452,7 +452,7 @@ def _largest(
         high = 1 - low if low < 2 else 0
     first, second = int(among[high]), int(among[low])
     value = float(gaps[high] - gaps[low])
-    variance = difference_variance(column.cells.coarse(), totals, first, second)
+    variance = difference_variance(column.cells.coarse, totals, first, second)
     reach = _all_pairs(options.level, gaps.size) * float(np.sqrt(variance))
     return SubgroupDifference(
         subgroups[first].name, subgroups[second].name, value, Interval(value - reach, value + reach)

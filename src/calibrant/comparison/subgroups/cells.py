@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,7 +170,12 @@ class SubgroupCells:
         s, w, o, t, last = fields
         return cls(starts, s, w, o, t, last, parts[0].integral, None, np.ones(starts.size - 1))
 
-    def coarse(self, above: int = _MANY, in_a_unit: int = _IN_A_UNIT) -> SubgroupCells:
+    @cached_property
+    def coarse(self) -> SubgroupCells:
+        """The same rows for sums of smooth functions of the score."""
+        return self.coarser()
+
+    def coarser(self, above: int = _MANY, in_a_unit: int = _IN_A_UNIT) -> SubgroupCells:
         """The same rows for sums of smooth functions of the score: neighbours added up ``above`` so many cells.
 
         ``in_a_unit``: how many are left in a unit of the log-odds.
