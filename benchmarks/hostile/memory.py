@@ -458,10 +458,12 @@ def display_case(name: str, kind: Any, draw: Draw) -> Case:
     rows = Rows(draw)
     y = rows.y_true()
     p = {"a": rows.y_prob(), "b": rows.y_prob()} if name == "ModelComparisonDisplay" else rows.y_prob()
+    made: Any = kind.from_predictions
+    draws = partial(made, p, reference=(y, p)) if name == "PerformanceDisplay" else partial(made, y, p)
 
     def run() -> Any:
         try:
-            return float(len(kind.from_predictions(y, p).figure_.axes) < 1)
+            return float(len(draws().figure_.axes) < 1)
         finally:
             pyplot.close("all")
 

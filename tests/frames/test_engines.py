@@ -17,6 +17,7 @@ import calibrant as cal
 
 from .cases import CASES, FOUR, binary_rows, matrix_rows
 from .engines import ENGINES, framed, same
+from .sampled import check_drawn
 from .several_labels import check_labels
 from .test_from_frame import WHAT, check, refused
 
@@ -169,3 +170,7 @@ session.stop()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
     assert "the same batches of rows, pyspark[connect]" in done.stdout, done.stderr[-3000:]
+
+
+def test_rows_that_an_engine_draws(frame_of):
+    check_drawn(frame_of)

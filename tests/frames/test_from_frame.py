@@ -6,10 +6,12 @@ import polars as pl
 import pytest
 
 import calibrant as cal
+from calibrant.data.lazy_rows import drawn_rows
 from calibrant.frames import batches
 
 from .cases import CASES, FOUR, N, binary_rows, matrix_rows, spoiled
 from .engines import IN_MEMORY, framed, same
+from .sampled import check_drawn
 
 WHAT = {"label": "y", "prob": "p"}
 
@@ -313,3 +315,12 @@ def test_workers_without_this_package_are_told(said, lack):
         raise RuntimeError(f"org.apache.spark.SparkException: at java.base/…\n{said}")
     with pytest.raises(RuntimeError, match="disk is full"), batches._workers("Spark", cure):
         raise RuntimeError("disk is full")
+
+
+def test_rows_that_polars_draws():
+    check_drawn(lambda rows: rows.lazy())
+
+
+def test_rows_in_memory_are_taken_as_they_are():
+    rows = pl.DataFrame({"row": [1, 2, 3]})
+    assert drawn_rows(rows, ["row"], 2, 0) is rows

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from .lazy_rows import drawn_rows
 from .printing import without_middle
 from .types import Label
 
@@ -16,6 +17,8 @@ _TRUTHS = {"true": "1", "false": "0"}
 #: Arguments that name columns of a frame that is passed first, and those that may name one then, besides.
 FRAME_OPTIONS = frozenset({"label", "prob", "weight"})
 _OF_ROWS = ("sample_weight", "groups", "by", "time")
+_FEATURES = ("features", "X")
+_ALL_ROWS = (*_OF_ROWS, *_FEATURES)
 _PROBABILITY = "(?:p|prob|proba|probability|class|score)"
 
 
@@ -52,12 +55,16 @@ def from_columns(
     frame, label, prob, weight = (given.get(name) for name in (place, "label", "prob", "weight"))
     import narwhals as nw
 
+    if given.get("max_rows") is not None:
+        named = (label, weight, *(prob.values() if isinstance(prob, Mapping) else (prob,)), *map(out.get, _ALL_ROWS))
+        wanted = [name for value in named for name in _names(value) or ()]
+        frame = drawn_rows(frame, wanted, given["max_rows"], given.get("random_state", 0))
     try:
         held: Any = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise TypeError(
             f"label, prob and weight name columns of a data frame in memory, given first; got {type(frame).__name__} "
-            "(calibrant.from_frame reads lazy frames)"
+            "(calibrant.from_frame reads lazy frames; where there is max_rows, it draws rows of one)"
         ) from error
     for name, value, other in (("label", label, truth), ("prob", prob, scores), ("weight", weight, "sample_weight")):
         if value is None and name != "weight":
@@ -70,7 +77,7 @@ def from_columns(
     models = {name: _names(one) or [one] for name, one in (prob if isinstance(prob, Mapping) else {"": prob}).items()}
     for names in models.values():
         check_roles(aside | {"prob": names}, held.columns)
-    for name in ("features", "X"):
+    for name in _FEATURES:
         if (features := _names(out.get(name))) is not None:
             check_roles({name: features}, held.columns)  # which may be scores, too
             out[name] = held.select(features).to_native()

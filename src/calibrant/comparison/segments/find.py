@@ -72,7 +72,9 @@ def find_segments(
         searched, and the other tests what was found. ``"auto"``: the former up to
         :math:`10^7` values of features, which takes a minute or so.
     max_rows : int, optional
-        Rows that are searched at most: a random sample, of whole groups. By default all.
+        Rows that are searched at most: a random sample, of whole groups. By default all. With it, the frame that names
+        of columns are of may be a lazy one of Polars, DuckDB, Dask or PySpark, whose engine draws the rows, not whole
+        groups: no more come to memory.
     notion : str or Notion, default "auto"
         The notion of calibration. With one problem per class (``"classwise"``) every class is searched, and p-values
         and intervals allow for all classes.
