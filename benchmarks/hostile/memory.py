@@ -467,7 +467,7 @@ def display_case(name: str, kind: Any, draw: Draw) -> Case:
         finally:
             pyplot.close("all")
 
-    names = tuple(signature(cal.report).parameters)
+    names = (*signature(cal.report).parameters, "reference", "p_new")
     return Case(f"{name}.from_predictions({draw})", run, [y, p], names)
 
 
