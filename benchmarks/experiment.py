@@ -1,0 +1,237 @@
+"""Experiments: cases, samples of each that a seed repeats, and a page made from what is kept of them.
+
+A script makes an :class:`Experiment` and ends with ``EXPERIMENT.main()``, which takes these options::
+
+    python -m benchmarks.NAME [--repetitions N] [--jobs J] [--only TEXT]    run what is missing, keep it, write the page
+    python -m benchmarks.NAME --quick                                       repeat a few samples of what is kept
+    python -m benchmarks.NAME --page                                        write the page from what is kept
+
+What has been run is a line each of a file beside the data file, so that a stopped run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from calibrant.data.writing import write_text
+
+from . import arguments, provenance
+from .provenance import DATA, ROOT, Kept
+from .store import lines_of
+
+#: Numbers of a sample by name, or of several samples.
+Numbers = Mapping[str, float | Sequence[float]]
+#: Relative difference of a repeated number that counts as none.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, samples that answer it, and the page made from them.
+
+    Parameters
+    ----------
+    module : str
+        The script's name, ``__spec__.name``.
+    cases : mapping of str to values
+        Columns that tell cases apart, with the values of each: every combination is a case.
+    sample : callable
+        ``sample(**case, seed)`` returns the numbers of a sample by name, or lists of numbers: of several samples that
+        are computed side by side, each a row of what is kept. Nothing else is random.
+    page : callable
+        Lines of the page, from what is kept.
+    repetitions : int
+        Samples of a case.
+    quick : int
+        Samples that ``--quick`` repeats: together no more than five seconds.
+    timed : collection of str
+        Numbers that are times, which nothing repeats.
+    figures : mapping of str to callables
+        Texts that other pages quote, from what is kept and the arguments of the quotation.
+    some : callable, optional
+        Which combinations are cases.
+    at : str, optional
+        The page, from the root of the checkout; by default beside the script.
+    """
+
+    module: str
+    cases: Mapping[str, Sequence[Any]]
+    sample: Callable[..., Numbers]
+    page: Callable[[Kept], Iterable[str]]
+    repetitions: int = 100
+    quick: int = 3
+    timed: Sequence[str] = ()
+    figures: Mapping[str, Callable[..., str]] = field(default_factory=dict)
+    some: Callable[..., bool] | None = None
+    at: str = ""
+
+    @property
+    def name(self) -> str:
+        """``coverage.optimism`` of ``benchmarks.coverage.optimism``."""
+        return self.module.removeprefix("benchmarks.")
+
+    @property
+    def data(self) -> Path:
+        """The data file."""
+        return DATA / Path(*self.name.split(".")).with_suffix(".csv")
+
+    @property
+    def page_file(self) -> Path:
+        """The page."""
+        return ROOT / self.at if self.at else ROOT / Path(*self.module.split(".")).with_suffix(".md")
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What the data file holds; FileNotFoundError where the experiment has not been run."""
+        return Kept.read(self.data)
+
+    def every(self) -> list[dict[str, Any]]:
+        """All cases."""
+        every = [dict(zip(self.cases, values, strict=True)) for values in itertools.product(*self.cases.values())]
+        return every if self.some is None else [case for case in every if self.some(**case)]
+
+    def run(self, repetitions: int, jobs: int = 1, only: str = "") -> bool:
+        """Run what is missing; whether all samples are there, which are then kept in the data file."""
+        asked = [(case, seed) for seed in range(repetitions) for case in self.every()]
+        path = self.data.with_suffix(".running.jsonl")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with lines_of(path) as (there, add):
+            if not there:
+                add(provenance.code())
+            elif there[0] != provenance.code():
+                raise SystemExit(f"{path} was begun with other code: delete it to begin again")
+            known = {(*case.values(), seed): (numbers, took) for case, seed, numbers, took in there[1:]}
+            missing = [
+                (c, s) for c, s in asked if (*c.values(), s) not in known and only in " ".join(map(str, c.values()))
+            ]
+            found = Parallel(jobs, return_as="generator_unordered", batch_size=1)(
+                delayed(_timed)(self.sample, case, seed) for case, seed in missing
+            )
+            for i, (case, seed, numbers, took) in enumerate(found, 1):
+                add([case, seed, numbers, took])
+                known[(*case.values(), seed)] = (numbers, took)
+                if i % max(len(missing) // 20, 1) == 0:
+                    print(f"{i:,} of {len(missing):,} samples", flush=True)
+        if any((*case.values(), seed) not in known for case, seed in asked):
+            return False
+        self._keep(asked, known, repetitions)
+        path.unlink()
+        return True
+
+    def _keep(self, asked: list[Any], known: Mapping[Any, Any], repetitions: int) -> None:
+        rows = [
+            ({**case, "seed": seed}, one) for case, seed in asked for one in _rows(known[(*case.values(), seed)][0])
+        ]
+        nan = float("nan")
+        names = list(dict.fromkeys(name for _, numbers in rows for name in numbers))
+        columns: dict[str, list[Any]] = {name: [case[name] for case, _ in rows] for name in (*self.cases, "seed")}
+        columns |= {name: [float(numbers.get(name, nan)) for _, numbers in rows] for name in names}
+        case, seed = asked[0]
+        _timed(self.sample, case, seed)  # here, so that what it loads is seen
+        about = provenance.header(
+            self.module,
+            f"python -m {self.module} --repetitions {repetitions}",
+            "the number of the sample, with its case",
+            sum(known[(*case.values(), seed)][1] for case, seed in asked),
+            provenance.loaded(),
+        )
+        Kept(about, columns).write(self.data)
+        self.__dict__.pop("kept", None)
+
+    def check(self) -> list[str]:
+        """Repeat a few samples; in what they differ from those kept."""
+        kept, out = self.kept, []
+        every = list(dict.fromkeys(zip(*(map(str, kept.columns[name]) for name in (*self.cases, "seed")), strict=True)))
+        for at in np.unique(np.linspace(0, len(every) - 1, self.quick).astype(int)).tolist():
+            *values, seed = every[at]
+            case = next(c for c in self.every() if [str(v) for v in c.values()] == values)
+            there = kept.where(**case, seed=seed)
+            again = _rows(_timed(self.sample, case, int(seed))[2])
+            for name in again[0].keys() - set(self.timed):
+                value = np.array([one[name] for one in again], dtype=float)
+                was = there[name] if name in there.columns else np.empty(0)
+                if value.shape != was.shape or not np.allclose(value, was, rtol=_SAME, atol=1e-12, equal_nan=True):
+                    out.append(f"{name} of {case}, sample {seed}, is {_shown(value)}; {_shown(was)} is kept")
+        return out
+
+    def rendered(self) -> str:
+        """The page, with a last line that says where its numbers come from."""
+        about = self.kept.header
+        lines = [*self.page(self.kept), "", *_source(about, self.data)]
+        return "\n".join(lines) + "\n"
+
+    def figure(self, name: str, *given: Any) -> str:
+        """A text that other pages quote."""
+        return self.figures[name](self.kept, *given)
+
+    def main(self) -> None:
+        """The command."""
+        made = arguments.parser(sys.modules["__main__"].__doc__, repetitions=self.repetitions, jobs=1, only="cases")
+        made.add_argument("--quick", action="store_true", help="repeat a few samples of what is kept")
+        made.add_argument("--page", action="store_true", help="write the page from what is kept")
+        options = made.parse_args()
+        if options.quick:
+            wrong = self.check()
+            raise SystemExit("\n".join(wrong) if wrong else 0)
+        if not options.page and not self.run(options.repetitions, options.jobs, options.only):
+            raise SystemExit("samples are missing: nothing was kept")
+        write_text(self.page_file, self.rendered())
+        print(self.page_file.read_text(encoding="utf-8"))
+
+
+def _rows(numbers: Numbers) -> list[dict[str, float]]:
+    """Samples that were computed side by side, one by one."""
+    lists = {name: value for name, value in numbers.items() if not isinstance(value, int | float)}
+    size = len(next(iter(lists.values()))) if lists else 1
+    return [{name: value[i] if name in lists else value for name, value in numbers.items()} for i in range(size)]  # type: ignore[index, misc]
+
+
+def _shown(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.12g}" for value in values[:3]) + (", …" if values.size > 3 else "")
+
+
+def _timed(sample: Callable[..., Numbers], case: dict[str, Any], seed: int) -> tuple[Any, ...]:
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        numbers = dict(sample(**case, seed=seed))
+    return case, seed, numbers, time.process_time() - began
+
+
+def _source(about: Mapping[str, str], data: Path) -> Iterator[str]:
+    minutes = float(about["seconds"]) / 60
+    yield f"Run again with `{about['command']}` ({minutes:,.0f} CPU minutes). Numbers of all samples are in"
+    yield f"`{data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
+
+
+def title(doc: str | None) -> Iterator[str]:
+    """The question, which is the first line of a script's docstring; and its setting, all but the command."""
+    question, *rest = (doc or "").strip().split("\n\n")
+    yield f"# {question}"
+    yield ""
+    for paragraph in rest:
+        if not paragraph.startswith("    "):
+            yield from paragraph.splitlines()
+            yield ""
+
+
+def every_experiment() -> dict[str, Experiment]:
+    """All experiments, by name: scripts that make one."""
+    out = {}
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        if "\nEXPERIMENT = " in path.read_text(encoding="utf-8"):
+            module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            out[module.EXPERIMENT.name] = module.EXPERIMENT
+    return out

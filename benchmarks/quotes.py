@@ -1,0 +1,62 @@
+"""Figures that pages quote, read from data files: `python -m benchmarks.quotes [--check]`.
+
+A page quotes with a comment, which is not shown, before the figure, and one behind it::
+
+    covers in <!-- figure coverage.shares coverage "draws as rows" -->94.8<!-- end --> % of samples
+
+The comment names the experiment, the figure (one of its ``figures``) and what it is of. The text between is written
+by this script; ``--check`` writes nothing and fails where a page says something else.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from calibrant.data.writing import write_text
+
+from . import arguments
+from .experiment import every_experiment
+from .provenance import ROOT
+
+_QUOTED = re.compile(r"<!-- figure (?P<call>[^\n]*?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
+
+
+def pages() -> Iterable[Path]:
+    """Pages that may quote."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
+
+
+def filled(text: str) -> str:
+    """A page with its figures as they are kept."""
+    experiments = every_experiment() if _QUOTED.search(text) else {}
+
+    def one(found: re.Match[str]) -> str:
+        name, figure, *given = shlex.split(found["call"])
+        return f"<!-- figure {found['call']} -->{experiments[name].figure(figure, *given)}<!-- end -->"
+
+    return _QUOTED.sub(one, text)
+
+
+def wrong() -> list[str]:
+    """Pages that say something else than the data files."""
+    return [str(p.relative_to(ROOT)) for p in pages() if filled(text := p.read_text(encoding="utf-8")) != text]
+
+
+def main() -> None:
+    made = arguments.parser(__doc__)
+    made.add_argument("--check", action="store_true", help="write nothing; fail where a page says something else")
+    if made.parse_args().check:
+        sys.exit("\n".join(f"{name} quotes a figure that is not what is kept" for name in wrong()) or 0)
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if filled(text) != text:
+            write_text(path, filled(text))
+            print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

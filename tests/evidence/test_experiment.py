@@ -1,0 +1,162 @@
+"""Evidence: what is run is kept with its provenance, goes on where it stopped, and is seen to be out of date."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="not in a checkout: experiments are there")
+
+
+@pytest.fixture
+def parts(monkeypatch, tmp_path):
+    """Modules of the benchmarks, whose data files are kept in a folder of the test."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    found = {
+        name: importlib.import_module(f"benchmarks.{name}") for name in ("experiment", "provenance", "quotes", "status")
+    }
+    monkeypatch.setattr(found["experiment"], "DATA", tmp_path / "data")
+    monkeypatch.setattr(found["experiment"], "ROOT", tmp_path)
+    return found
+
+
+def sample(family, n, seed):
+    rng = np.random.default_rng([n, seed, len(family)])
+    return {"mean": float(rng.random(n).mean()), "seconds": float(np.random.default_rng().random())}
+
+
+def side_by_side(family, n, seed):
+    return {"mean": [float(seed), float(seed) + 0.25], "size": float(n)}
+
+
+def page(kept):
+    yield "# Means"
+    yield f"{kept.where(family='one')['mean'].mean():.3f}"
+
+
+def made(parts, **changes):
+    one = parts["experiment"].Experiment(
+        "benchmarks.coverage.means",
+        {"family": ["one", "other, one"], "n": [5, 50]},
+        sample,
+        page,
+        timed=("seconds",),
+        figures={"mean": lambda kept, family: f"{kept.where(family=family)['mean'].mean():.3f}"},
+    )
+    return replace(one, **changes)
+
+
+def test_what_is_kept_says_where_it_comes_from(parts):
+    one = made(parts)
+    assert one.run(6)
+    header, kept = one.kept.header, one.kept
+    assert header["command"] == "python -m benchmarks.coverage.means --repetitions 6"
+    assert {"commit", "calibrant", "python", "numpy", "machine", "seconds", "seed", "modules"} <= header.keys()
+    assert len(kept) == 2 * 2 * 6
+    some = kept.where(family="other, one", n=50)
+    assert len(some) == 6
+    naive = [sample("other, one", 50, seed)["mean"] for seed in range(6)]
+    np.testing.assert_allclose(some["mean"], naive, rtol=1e-11)
+    assert kept.distinct("family") == ["one", "other, one"]
+    assert not one.data.with_suffix(".running.jsonl").exists()
+    with pytest.raises(LookupError, match="no rows of"):
+        kept.where(n=7)
+
+
+def test_a_stopped_run_goes_on_where_it_was(parts):
+    calls = []
+
+    def counted(family, n, seed):
+        calls.append((family, n, seed))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return sample(family, n, seed)
+
+    one = made(parts, sample=counted)
+    with pytest.raises(KeyboardInterrupt):
+        one.run(2)
+    assert not one.data.exists()
+    assert one.run(2)
+    # Those of the first run are not repeated, but the one that was stopped is; and one to see what it loads.
+    assert len(calls) == 3 + (8 - 2) + 1
+    assert len(set(calls)) == 8
+
+
+def test_samples_of_other_code_are_not_mixed(parts, monkeypatch):
+    one = made(parts)
+    assert not one.run(2, only="other")
+    monkeypatch.setattr(parts["provenance"], "code", lambda: "other")
+    with pytest.raises(SystemExit, match="begun with other code"):
+        one.run(2)
+    assert json.loads(one.data.with_suffix(".running.jsonl").read_text().splitlines()[0]) != "other"
+
+
+def test_a_quick_run_repeats_what_is_kept_and_sees_what_drifts(parts):
+    one = made(parts, quick=8)
+    one.run(2)
+    assert one.check() == []  # times differ, and are not compared
+
+    def drifted(family, n, seed):
+        found = sample(family, n, seed)
+        return found | {"mean": found["mean"] * (1 + 1e-7)}
+
+    differs = replace(one, sample=drifted).check()
+    assert len(differs) == 8
+    assert "is kept" in differs[0]
+    assert replace(one, sample=lambda family, n, seed: {"median": 1.0}).check()
+
+
+def test_samples_side_by_side_are_rows(parts):
+    one = made(parts, sample=side_by_side)
+    assert one.run(3)
+    np.testing.assert_array_equal(one.kept.where(family="one", n=5)["mean"], [0, 0.25, 1, 1.25, 2, 2.25])
+    np.testing.assert_array_equal(one.kept.where(n=50)["size"], 50)
+    assert one.check() == []
+
+
+def test_status_tells_a_page_that_was_edited_and_code_that_changed(parts, monkeypatch):
+    one = made(parts)
+    status, provenance = parts["status"], parts["provenance"]
+    assert status.line(one)[0][1] == "not run"
+    one.run(2)
+    one.page_file.parent.mkdir(parents=True)
+    one.page_file.write_text(one.rendered())
+    cells, wrong = status.line(one)
+    assert (wrong, cells[2], cells[4]) == ([], "none", "same")
+    one.page_file.write_text(one.rendered().replace("0.", "0.9"))
+    assert status.line(one)[1] == ["coverage.means: its page"]
+    monkeypatch.setattr(provenance, "_hash_of", lambda name: "other")
+    assert one.kept.changed == sorted(one.kept.changed)
+    assert len(one.kept.changed) == len(one.kept.header["modules"].split()) > 3
+
+
+def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
+    one = made(parts)
+    one.run(4)
+    monkeypatch.setattr(parts["quotes"], "every_experiment", lambda: {one.name: one})
+    true = one.figure("mean", "other, one")
+    text = 'About <!-- figure coverage.means mean "other, one" -->7<!-- end --> of all.'
+    filled = parts["quotes"].filled(text)
+    assert filled == text.replace("-->7<!--", f"-->{true}<!--")
+    assert parts["quotes"].filled(filled) == filled
+
+
+def test_experiments_of_the_project_are_found_and_their_data_is_theirs(parts, monkeypatch):
+    monkeypatch.undo()
+    sys.path.insert(0, str(ROOT))
+    try:
+        found = importlib.import_module("benchmarks.experiment").every_experiment()
+    finally:
+        sys.path.remove(str(ROOT))
+    assert "coverage.optimism" in found
+    for one in found.values():
+        if one.data.is_file():
+            assert one.kept.header["experiment"] == one.module
+            assert {*one.cases, "seed"} < set(one.kept.columns)
