@@ -78,6 +78,15 @@ Columns that are constant, without any value, texts that differ in nearly every 
 outcome (do they leak the label?). Missing values are a value of their own: "age is missing". Of a category the 200 most
 frequent values are kept apart.
 
+## More rows than fit into memory
+
+```python
+cal.find_segments(lazy_frame, label="left", prob="p_left", X=["age", "region"], max_rows=1_000_000)
+```
+
+The engine of a lazy frame (Polars, DuckDB, Dask, PySpark) draws a million rows, and these are searched. A segment that
+is a hundredth of all rows then has ten thousand.
+
 ## From the command line
 
 ```bash
