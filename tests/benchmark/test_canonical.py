@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,18 @@ from calibrant.benchmark.canonical import (
     run_canonical,
 )
 from calibrant.benchmark.sharpness import POINT, run_sharpness, simulate, squares
+from calibrant.cli.benchmark_command import BenchmarkOptions
 from calibrant.cli.commands import app
 
 SMALL = {"sizes": (60, 2000), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
 FEW = {"default": CURVES["default"], "query-cross-residual-1": TRIALS["query-cross-residual-1"]}
 ITEMS = 4 * 2 + 12
+
+
+def fewer(options, sized, **quick):
+    """Sizes of a run that is smaller than the quick one."""
+    smaller = {"most_sets": 2, "sizes": (10, 100), "other_sizes": (40,), "repetitions": 200}
+    return sized(options, **quick) | {name: smaller[name] for name in quick}
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +255,9 @@ def test_sharpness_at_a_point(tmp_path):
 
 
 @pytest.mark.slow
-def test_command(tmp_path):
+def test_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(canonical, "_DRAWS", canonical._BLOCK)
+    monkeypatch.setattr(BenchmarkOptions, "sized", partialmethod(fewer, BenchmarkOptions.sized))
     arguments = ["benchmark", "--track", "canonical", "--quick", "--jobs", "1", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output

@@ -1,13 +1,22 @@
 """`calibrant benchmark --track`."""
 
+from functools import partialmethod
+
 import pytest
 from typer.testing import CliRunner
 
+from calibrant.cli.benchmark_command import BenchmarkOptions
 from calibrant.cli.commands import app
 
 
+def fewer(options, sized, **quick):
+    """Sizes of a run that is smaller than the quick one."""
+    return sized(options, **quick) | {"sizes": (30, 120), "large_sizes": (1000,), "n_sets": 8}
+
+
 @pytest.mark.slow
-def test_prints_a_table_and_goes_on_from_its_folder(tmp_path):
+def test_prints_a_table_and_goes_on_from_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(BenchmarkOptions, "sized", partialmethod(fewer, BenchmarkOptions.sized))
     arguments = ["benchmark", "--track", "imbalance", "--quick", "--jobs", "1", "--out", str(tmp_path / "run")]
     first = CliRunner().invoke(app, arguments)
     assert first.exit_code == 0, first.output
