@@ -28,7 +28,7 @@ from ...measure.question import Question, resolve_estimator
 from ...notions import Notion, as_notion, only_problem
 from ...significance.result import benjamini_hochberg, few_groups, holm, least_pvalue
 from .cells import SubgroupCells
-from .heterogeneity import PooledMap, SubgroupTotals, difference_variance, heterogeneity
+from .heterogeneity import GroupScores, PooledMap, SubgroupTotals, difference_variance, heterogeneity
 from .membership import Subgroups, intersections_of, names_of, read_subgroups
 from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .statistics import gap_intervals, subgroup_pvalues
@@ -425,7 +425,9 @@ def _column(
     return SubgroupColumn(
         column.name,
         tuple(subgroups),
-        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, many=some),
+        heterogeneity(
+            cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, GroupScores.of(cells, pooled), many=some
+        ),
         _largest(column, totals, [subgroups[place] for place in column.held], options),
     )
 

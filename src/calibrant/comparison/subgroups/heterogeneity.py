@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...data.types import FloatArray
+from ...data.types import FloatArray, IntArray
 from ...significance.belt import fit_polynomial
 from ...significance.logit_polynomial import LogitSums
 from ...significance.null import DrawnOutcomes, GroupSigns, Null
@@ -188,12 +189,55 @@ class _ScoreTest:
         )
 
 
+class GroupScores(NamedTuple):
+    """Scores ``w (o - c)`` of groups of dependent rows, of which the signs are drawn; chances c are those of the curve.
+
+    Attributes
+    ----------
+    subgroup, group : ndarray of shape (P,)
+        Each subgroup's groups, one after the other.
+    score : ndarray of shape (P,)
+        Sum over the rows of the group in the subgroup.
+    bent : ndarray of shape (G, d)
+        Sum over all rows of each group, times the curve's columns.
+    scale : float
+        Of the residuals; see :class:`.GroupSigns`.
+    """
+
+    subgroup: IntArray
+    group: IntArray
+    score: FloatArray
+    bent: FloatArray
+    scale: float
+
+    @classmethod
+    def of(cls, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
+        """Those of rows; None for independent rows, and without a curve."""
+        if cells.groups is None or pooled is None:
+            return None
+        columns, chance = pooled.at(cells.scores)
+        signs = GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)
+        residual = cells.weights * (cells.outcomes - chance)
+        pairs, place = np.unique(cells.subgroup * signs.n_groups + signs.group, return_inverse=True)
+        score = np.bincount(place.reshape(-1), residual)
+        return cls(*np.divmod(pairs, signs.n_groups), score, signs.sums(residual[:, None] * columns), signs.scale)
+
+    def drawn(self, n_subgroups: int, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
+        """Signs of the groups, and the statistic of scores with these."""
+        from scipy.sparse import csr_array
+
+        signs = GroupSigns(np.arange(len(self.bent)), self.scale)
+        scores = csr_array((self.score, (self.subgroup, self.group)), shape=(n_subgroups, signs.n_groups))
+        return signs, lambda sets: test.statistic((scores @ sets.T).T, sets @ self.bent)
+
+
 def heterogeneity(
     cells: SubgroupCells,
     pooled: PooledMap | None,
     totals: SubgroupTotals,
     n_samples: int,
     rng: np.random.Generator,
+    groups: GroupScores | None = None,
     *,
     many: bool = False,
 ) -> TestResult:
@@ -216,30 +260,22 @@ def heterogeneity(
     test = _ScoreTest(totals)
     statistic = float(test.statistic(totals.score, totals.score_all))
     enough = float(totals.information.min()) >= _FEW or cells.scores.size * _DRAWS > _MOST_DRAWN
-    if cells.groups is None and enough:
+    if groups is None and enough:
         pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
     else:
-        columns, chance = pooled.at(cells.scores)
-        starts, signs = cells.starts[:-1], _signs(cells, chance)
-        null: Null = signs or DrawnOutcomes(chance, *binomials(cells.weights, cells.times, integral=cells.integral))
-        of_rows = cells.weights * (cells.outcomes - chance)
-
-        def of_residuals(sets: FloatArray) -> FloatArray:
-            residuals = sets if signs is None else sets[:, signs.group] * of_rows
-            return test.statistic(np.add.reduceat(residuals, starts, axis=1), residuals @ columns)
-
+        null, of_set = _drawn(cells, pooled, test) if groups is None else groups.drawn(cells.n_subgroups, test)
         for n_draws in (_FIRST_DRAWS, _DRAWS)[not many :]:
-            pvalue = null.pvalue(null.draws(of_residuals, n_draws, rng, chance.size), statistic)
+            pvalue = null.pvalue(null.draws(of_set, n_draws, rng, cells.scores.size), statistic)
             if pvalue > _LARGE:
                 break
         how = null.described(n_draws)
     name = f"score test of subgroup intercepts, {how}"
-    n_groups = None if cells.groups is None else int(cells.groups.max(initial=-1)) + 1
+    n_groups = None if groups is None else len(groups.bent)
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
 
 
-def _signs(cells: SubgroupCells, chance: FloatArray) -> GroupSigns | None:
-    """Signs of the groups of correlated rows; None for independent rows."""
-    if cells.groups is None:
-        return None
-    return GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)
+def _drawn(cells: SubgroupCells, pooled: PooledMap, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
+    """Outcomes of independent rows, and the statistic of their residuals."""
+    columns, chance = pooled.at(cells.scores)
+    null = DrawnOutcomes(chance, *binomials(cells.weights, cells.times, integral=cells.integral))
+    return null, lambda sets: test.statistic(np.add.reduceat(sets, cells.starts[:-1], axis=1), sets @ columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -27,8 +27,8 @@ _ENOUGH, _LEAST = 0.05, 10
 #: How far zeros are looked for, how near they are found; and standard errors within which the ends of an interval lie
 #: of all but a few subgroups.
 _FAR, _NEAR, _STANDARD_ERRORS = 60.0, 1e-11, 5.0
-#: Numbers drawn at a time, and draws of the first round.
-_TOGETHER, _FIRST = 1 << 19, 32
+#: Numbers drawn at a time, those of them that are worked on in the cache, and draws of the first round.
+_TOGETHER, _IN_CACHE, _FIRST = 1 << 19, 1 << 16, 32
 
 
 def gap_intervals(cells: SubgroupCells, level: float) -> FloatArray:
@@ -215,8 +215,8 @@ def _normal_pvalues(table: CellTable) -> FloatArray:
         return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, 1.0))
 
 
-#: Residuals (r, R, m) under calibration: r draws for some subgroups of a table.
-_Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
+#: Residuals (…, R, m) under calibration: r draws for some subgroups of a table, some at a time.
+_Draw = Callable[[int, IntArray, np.random.Generator], Iterator[FloatArray]]
 
 
 def _drawn_pvalues(
@@ -245,7 +245,8 @@ def _drawn_pvalues(
     done, reached, first = 0, np.zeros(len(out), dtype=np.intp), _FIRST
     while some.size and done < most:
         number = max(1, min(first, most - done, _TOGETHER // (some.size * size)))
-        drawn = _statistic(draw(number, some, rng), table.last[some], test) >= near[some]
+        last = table.last[some]
+        drawn = np.concatenate([_statistic(part, last, test) for part in draw(number, some, rng)]) >= near[some]
         counts = reached[some] + np.cumsum(drawn, axis=0)
         ended = counts[-1] >= enough
         out[some[ended]] = enough / (done + 1 + np.argmax(counts[:, ended] >= enough, axis=0))
@@ -300,7 +301,7 @@ def _labels(table: CellTable) -> _Draw:
     """Draws of labels from the scores."""
     trials, unit = binomials(table.weights, table.times, integral=table.integral)
 
-    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> Iterator[FloatArray]:
         repeated, chances = trials[some], table.scores[some]
         drawn = (rng.random((number, *chances.shape)) < chances).astype(np.float64)
         at = np.nonzero(repeated > 1)
@@ -308,7 +309,7 @@ def _labels(table: CellTable) -> _Draw:
             drawn[:, at[0], at[1]] = rng.binomial(repeated[at], chances[at], size=(number, at[0].size))
         drawn -= repeated * chances
         drawn[:, repeated == 0] = 0.0
-        return np.asarray(drawn * unit[some])
+        yield drawn * unit[some]
 
     return draw
 
@@ -324,13 +325,21 @@ def _scaled(table: CellTable) -> FloatArray:
 def _flipped(table: CellTable, groups: IntArray) -> _Draw:
     """Draws of the signs of whole groups."""
     residual = _scaled(table)
-    number_of_groups = int(groups.max(initial=0)) + 1
+    pairs = groups + np.arange(len(groups))[:, None] * (int(groups.max(initial=0)) + 1)
+    place = np.unique(pairs, return_inverse=True)[1].reshape(pairs.shape)
+    first = place.min(axis=1)
+    numbers = place.max(axis=1) + 1 - first
+    place -= first[:, None]
 
-    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
-        pairs = groups[some] + np.arange(some.size)[:, None] * number_of_groups
-        of_all, pair = np.unique(pairs, return_inverse=True)
-        signs = 2.0 * rng.integers(2, size=(number, of_all.size)) - 1
-        return np.asarray(signs[:, pair.reshape(-1)].reshape(number, *pairs.shape) * residual[some])
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> Iterator[FloatArray]:
+        ends = np.cumsum(numbers[some])
+        signs = 2.0 * rng.integers(2, size=(number, int(ends[-1]))) - 1
+        at, left = place[some] + (ends - numbers[some])[:, None], residual[some]
+        step = max(1, _IN_CACHE // at.size)
+        for start in range(0, number, step):
+            flipped = signs[start : start + step].take(at, axis=1)
+            flipped *= left
+            yield flipped
 
     return draw
 
