@@ -37,13 +37,13 @@ class Batched:
     Attributes
     ----------
     start : callable
-        Makes sums of no rows, such as an accumulator: with ``update(y, p, w)``, and groups where there is a column, and
+        Makes sums of no rows for a value of the column, such as an accumulator: with ``update(y, p, w)``, and groups where there is a column, and
         ``dropped``.
     columns : Columns
         Without the frame, so that workers take it along.
     """
 
-    start: Callable[[], Any]
+    start: Callable[[Label], Any]
     columns: FrameColumns
 
     def __call__(self, batches: Iterable[Any]) -> Sums:
@@ -61,7 +61,7 @@ class Batched:
         return total
 
     def _add(self, sums: Sums, value: Label, frame: Any) -> None:
-        total = sums.setdefault(value, self.start())
+        total = sums[value] if value in sums else sums.setdefault(value, self.start(value))
         y, p, w = self.arrays(frame)
         groups = () if self.columns.groups is None else (values_of(frame[self.columns.groups]),)
         try:
@@ -108,7 +108,7 @@ def merged(one: Sums, other: Sums) -> Sums:
     return {v: one[v] + other[v] if v in one and v in other else (one.get(v) or other[v]) for v in {**one, **other}}
 
 
-def added(c: FrameColumns, start: Callable[[], Any]) -> Sums:
+def added(c: FrameColumns, start: Callable[[Label], Any]) -> Sums:
     """Sums of all rows of a frame, batch by batch, by the value of a column if there is one."""
     work = Batched(start, replace(c, frame=None))
     rows = max(_NUMBERS // len(c.names), _FEWEST)

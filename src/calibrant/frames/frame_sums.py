@@ -72,7 +72,8 @@ def from_frame(
         Column of sample weights.
     groups : str, optional
         Column of the group of each row (a patient, a prompt): rows of one group are dependent. Takes two further
-        passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class.
+        passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class; with
+        ``by`` or ``time`` three, and as much per group in each subgroup or period.
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
@@ -141,16 +142,10 @@ def from_frame(
     0.25
     """
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
-    if groups is not None and by is not None:
-        raise ValueError(
-            f"groups and by cannot be combined; got groups={groups!r} and by={by!r}: filter to one value of by"
-        )
     check_choice("n_cells", n_cells, _CELLS)
     if time is not None or every is not None:
-        if by is not None or groups is not None:
-            raise ValueError(
-                "time cannot be combined with by or groups: filter to one value of by, or leave groups out"
-            )
+        if by is not None:
+            raise ValueError("time cannot be combined with by: filter to one value of by")
         frame, by = by_period(frame, time, every), time
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
@@ -159,16 +154,17 @@ def from_frame(
     if not names:
         raise ValueError("by must name at least one column; got none")
     columns = [FrameColumns.of(frame, {**roles, "by": name}, labels, pos_label) for name in names]
+    lost, n = (0, 0) if groups is None else without_group(columns[0])
+    if lost and (on_invalid == "raise" or lost == n):
+        refuse(columns[0], lost, n)
+    if lost:
+        columns = [replace(c, frame=c.frame.filter(~no_group(c))) for c in columns]
     if by is not None:
         reading = _Reading(settings, _bins(given), max(n_cells, FINE_CELLS), on_invalid)
+        _check_groups(columns[0], given.notion)
         found, dropped = zip(*(reading.subgroups(c) for c in columns), strict=True)
-        return SubgroupSums(found, not isinstance(by, str), dropped[0], library, every)
+        return SubgroupSums(found, not isinstance(by, str), dropped[0] + lost, library, every)
     (everything,) = columns
-    lost, n = (0, 0) if groups is None else without_group(everything)
-    if lost and (on_invalid == "raise" or lost == n):
-        refuse(everything, lost, n)
-    if lost:
-        everything = replace(everything, frame=everything.frame.filter(~no_group(everything)))
     _check_groups(everything, given.notion)
     sums = _Reading(settings, _bins(given), n_cells, on_invalid).all_rows(replace(everything, groups=None))
     if groups is not None:
@@ -207,6 +203,11 @@ class _Reading:
 
     def subgroups(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
         """Sums of the subgroups of a column with rows that can be read, and the number of other rows."""
+        found, dropped = self._independent(replace(c, groups=None))
+        return found if c.groups is None else found.in_groups(c), dropped
+
+    def _independent(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
+        """The same as if rows were independent."""
         if not self._adds_up(c):
             each = self._batched(c)
             dropped = sum(one.dropped for one in each.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -31,29 +31,59 @@ from .batches import added
 from .frame_columns import FrameColumns
 
 
-def hang_together(sums: Accumulator, c: FrameColumns) -> None:
-    """Add the effects of groups to sums of a frame's rows, which treat rows as independent until then."""
-    notion, totals = sums.notion, sums.required_totals()
-    c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
-    label = None if sums.positive is None else sums.classes[sums.positive]
-    (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label, several=sums.several)).values()
-    (tally,) = added(c, partial(GroupSums, ranked)).values()
-    some = next(iter(tally.groups.values()))
-    if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
+def tallied(c: FrameColumns, like: Accumulator) -> dict[Label, GroupSums]:
+    """Sums of each group of rows, by the value of the column of subgroups if there is one; ``like`` has some rows."""
+    label = None if like.positive is None else like.classes[like.positive]
+    c = replace(c, classes=like.classes, positive=like.positive, told=True)
+    ranked = added(c, partial(_no_ranks, like.notion, like.classes, label, like.several))
+    found = added(c, partial(_no_sums, ranked))
+    check_several(c, list(found.values()))
+    return found
+
+
+def _no_ranks(
+    notion: Notion, labels: tuple[Label, ...], pos_label: Label, several: bool, value: Label
+) -> RankCounts:
+    return RankCounts(notion, labels, pos_label, several=several)
+
+
+def _no_sums(ranked: Mapping[Label, RankCounts], value: Label) -> GroupSums:
+    return GroupSums(ranked[value])
+
+
+def shared_codes(tallies: Sequence[GroupSums]) -> tuple[AnyArray, list[IntArray]]:
+    """The groups of all subgroups, sorted; and the places of each one's among them."""
+    keys = np.unique(np.concatenate([np.asarray(one.keys) for one in tallies]))
+    return keys, [np.searchsorted(keys, np.asarray(one.keys)) for one in tallies]
+
+
+def design_of(tallies: Sequence[GroupSums], codes: Sequence[IntArray], *, integral: bool) -> float:
+    """Design effect of the mean residual of all subgroups' rows; ``codes`` are places of groups among all of them."""
+    groups = np.concatenate([one.groups["problem_sums"][0] for one in tallies])
+    score, mass = (np.bincount(np.concatenate(codes), groups[:, k]) for k in (0, WAVES))
+    cells = np.sum([one.cells["problem_sums"][0].sum(axis=0) for one in tallies], axis=0)
+    total, (alone, once, twice) = float(mass.sum()), cells[:3] if integral else cells[3:]
+    mean = float(score.sum()) / total
+    between, within = float(((score - mean * mass) ** 2).sum()), twice - 2 * mean * once + mean**2 * alone
+    rows = total if integral else sum(float(one.rows["problem_sums"][0]) for one in tallies)
+    sums = ([[between]], [[within]], [total], [mass @ mass], [np.count_nonzero(mass > 0)], [rows])
+    return float(effects_of(GroupedResiduals(*map(np.asarray, sums)), ((1.0,),))[0, 0])
+
+
+def check_several(c: FrameColumns, tallies: Sequence[GroupSums]) -> None:
+    """ValueError unless rows with weight are of several groups."""
+    used = [np.asarray(one.keys)[(next(iter(one.groups.values()))[:, :, WAVES] > 0).any(axis=0)] for one in tallies]
+    if len(np.unique(np.concatenate(used))) < 2:
         raise ValueError(
             f"groups must name at least 2 groups with weight; all rows of column {c.groups!r} belong to one, and "
             "one group does not show how results vary between groups"
         )
-    sums.groups = group_keys(tally.keys)
-    if c.weight is None and tally.keys.size == totals.n_samples:
-        return  # rows that form groups of one are independent
-    effects = {name: tally.effects(name, integral=totals.integral) for name in tally.groups}
-    name = "problem_sums" if "problem_sums" in effects else "by_class"
-    held = ranked.counts[name].any(axis=1)
-    sums.totals = totals.in_groups(float(effects[name][held, 0].mean()))
-    sums.problem_sums = sums.required().in_groups(effects[name])
-    if sums.by_class is not None:
-        sums.by_class = sums.problem_sums if name == "by_class" else sums.by_class.in_groups(effects["by_class"])
+
+
+def hang_together(sums: Accumulator, c: FrameColumns) -> None:
+    """Add the effects of groups to sums of a frame's rows, which treat rows as independent until then."""
+    (tally,) = tallied(c, sums).values()
+    tally.widen(sums, alone=c.weight is None and np.asarray(tally.keys).size == sums.n_samples)
 
 
 #: Sums of residuals in cells of the score: of weights, those times the residual and its square; the same of squares.
@@ -182,8 +212,26 @@ class GroupSums:
         out.cells, out.rows = _summed(self.cells, other.cells), _summed(self.rows, other.rows)
         return out
 
+    def widen(self, sums: Accumulator, *, alone: bool) -> None:
+        """Add the effects of groups to sums of the same rows; none where these are ``alone``, each a group."""
+        sums.groups = group_keys(self.keys)
+        totals = sums.required_totals()
+        if alone or not totals.weight > 0:
+            return
+        effects = {name: self.effects(name, integral=totals.integral) for name in self.groups}
+        name = "problem_sums" if "problem_sums" in effects else "by_class"
+        held = self.ranked.counts[name].any(axis=1)
+        sums.totals = totals.in_groups(float(effects[name][held, 0].mean()))
+        sums.problem_sums = sums.required().in_groups(effects[name])
+        if sums.by_class is not None:
+            sums.by_class = sums.problem_sums if name == "by_class" else sums.by_class.in_groups(effects["by_class"])
+
     def effects(self, name: str, *, integral: bool) -> FloatArray:
         """Design effects of the problems, (R, 5): see :func:`calibrant.data.dependence.design_parts`."""
+        return effects_of(self.residuals(name, integral=integral))
+
+    def residuals(self, name: str, *, integral: bool) -> GroupedResiduals:
+        """What these are made of."""
         groups, cells = self.groups[name], self.cells[name]
         wave = np.cos(np.pi * np.arange(WAVES) * mid_ranks(self.ranked.counts[name])[..., None])  # (R, cells, waves)
         total = groups[:, :, WAVES].sum(axis=1)
@@ -195,8 +243,7 @@ class GroupSums:
         within += mean**2 * alone.sum(axis=1)[:, None]
         mass = groups[:, :, WAVES]
         rows = total if integral else self.rows[name]
-        found = GroupedResiduals(between, within, total, (mass**2).sum(axis=1), (mass > 0).sum(axis=1), rows)
-        return effects_of(found)
+        return GroupedResiduals(between, within, total, (mass**2).sum(axis=1), (mass > 0).sum(axis=1), rows)
 
 
 def _summed(one: Mapping[str, AnyArray], other: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess, subgroup_calibration
 from ..comparison.subgroups.cells import SubgroupCells
+from ..comparison.subgroups.heterogeneity import GroupScores, PooledMap
 from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_level, check_random_state
@@ -25,8 +28,11 @@ from ..monitoring.courses import Asked, over_time_of_sums
 from ..monitoring.over_time import calibration_over_time
 from ..monitoring.over_time_result import CalibrationOverTime
 from ..sums import BinMoments, Grid, GridMoments
+from .frame_columns import FrameColumns
 from .from_keys import moments
+from .group_effects import design_of, shared_codes, tallied
 from .keys import HIT, KeyTable
+from .sign_sums import signed
 
 
 class SubgroupSums(Printable, Mapping[Any, Accumulator]):
@@ -209,16 +215,65 @@ class SubgroupsOfSums(SubgroupProblems):
     kept : callable or None
         See above; None where there are several problems.
     domain : tuple of float
+    effects : ndarray of shape (H, 5) or None
+        Design effects of the subgroups with weight, of rows in groups.
+    signed : tuple of SubgroupCells and GroupScores, or None
+        What their tests by signs of groups read.
     """
 
     accumulator: Callable[[int], Accumulator]
     kept: _Kept | None
     domain: tuple[float, float]
+    effects: FloatArray | None = None
+    signed: tuple[SubgroupCells, GroupScores | None] | None = None
+
+    @property
+    def of_groups(self) -> SubgroupCells:
+        """Cells of bundles of groups, for rows in groups."""
+        return self.cells if self.signed is None else self.signed[0]
+
+    def group_scores(self, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
+        """Scores of bundles of groups; None for independent rows."""
+        return None if self.signed is None else self.signed[1]
 
     def sums(self, estimator: CellEstimator, some: slice) -> Any:
         """Sums that were kept, or of rows moved within a cell."""
+        effects = None if self.effects is None else self.effects[some]
         found = None if self.kept is None else self.kept(estimator._needs(self.domain), some)
-        return estimator.summarize(self.cells.as_rows(some, self.domain)) if found is None else found
+        if found is None:
+            rows = self.cells.as_rows(some, self.domain)
+            if effects is not None:
+                rows = replace(rows, design=tuple(effects[:, 0].tolist()), effects=effects)
+            return estimator.summarize(rows)
+        if effects is None:
+            return found
+        each = self.cells.added(self.cells.weights if self.cells.integral else self.cells.times)
+        return found.in_groups(effects, each[some])
+
+    def in_groups(self, c: FrameColumns) -> SubgroupsOfSums:
+        """The same for rows in groups of a column of the frame, by three further passes."""
+        first = int(self.held[0]) if self.held.size else 0
+        tallies = tallied(c, self.accumulator(first))
+        own = {_plain(value): value for value in tallies}
+        values = [own[_plain(value)] for value in self.values]
+        each = [tallies[value] for value in values]
+        keys, codes = shared_codes(each)
+        alone = c.weight is None and keys.size == int(self.n_samples.sum())
+
+        def one(place: int) -> Accumulator:
+            sums = copy(self.accumulator(place))
+            each[place].widen(sums, alone=alone)
+            return sums
+
+        found = replace(self, accumulator=one)
+        if alone or self.kept is None or not self.held.size:
+            return found
+        held, integral = self.held.tolist(), self.cells.integral
+        effects = np.concatenate([each[i].effects("problem_sums", integral=integral) for i in held])
+        design = design_of([each[i] for i in held], [codes[i] for i in held], integral=integral)
+        cells = replace(self.cells, design=effects[:, 1])
+        signs = signed(c, cells, tallies, [values[i] for i in held], design, self.domain)
+        return replace(found, cells=cells, design=design, effects=effects, signed=signs)
 
     def each(self) -> Iterator[Problem]:
         """Rows as far as they are known."""
@@ -287,3 +342,10 @@ def of_accumulators(column: Subgroups, sums: Sequence[Accumulator]) -> Subgroups
 def stacked(sums: Sequence[Any]) -> Any:
     """Sums of problems side by side, each of which has a leading axis of one."""
     return BinMoments.together([one.dense for one in sums] if isinstance(sums[0], GridMoments) else sums)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a column, however an engine and its batches write it: dates without their zone and their kind."""
+    if not isinstance(value, dt.date):
+        return value
+    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())

@@ -229,6 +229,15 @@ class SubgroupProblems(ABC):
     cells: SubgroupCells
     design: float
 
+    @property
+    def of_groups(self) -> SubgroupCells:
+        """Cells for what depends on groups of rows: each of one group at most."""
+        return self.cells
+
+    def group_scores(self, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
+        """Scores of groups of rows; None for independent rows."""
+        return GroupScores.of(cells, pooled)
+
     @abstractmethod
     def sums(self, estimator: CellEstimator, some: slice) -> Any:
         """Sums that an estimator reads of some subgroups, side by side."""
@@ -304,7 +313,7 @@ def assess(
         for column in columns:
             question = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
             errors = _errors(column, reader, question, n_draws, rng)
-            pvalues = subgroup_pvalues(column.cells, options.test, options.n_resamples, rng, smallest, many=many)
+            pvalues = subgroup_pvalues(column.of_groups, options.test, options.n_resamples, rng, smallest, many=many)
             found.append(_column(column, errors, pvalues, options, smallest, rng, some=many and own < total))
             advance(len(column.values))
     every = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
@@ -394,8 +403,9 @@ def _column(
     cells = column.cells.coarser(*_SMALL) if some else column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
-    intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
-    groups_of, spread = _groups_per_subgroup(cells), cells.added(cells.times * cells.scores * (1 - cells.scores))
+    groups_of, names, nan = _groups_per_subgroup(column.of_groups), names_of(column.values), float("nan")
+    intervals = gap_intervals(cells, options.level, dependent=groups_of is not None)
+    spread = cells.added(cells.times * cells.scores * (1 - cells.scores))
     nothing = Interval(nan, nan)
     subgroups = [
         Subgroup(name, value, n, nan, nan, nan, nothing, nan, nothing, nan, nan, nan, nan, ("all rows have weight 0",))
@@ -426,7 +436,13 @@ def _column(
         column.name,
         tuple(subgroups),
         heterogeneity(
-            cells, pooled, totals, int(column.n_samples[column.held].sum()), rng, GroupScores.of(cells, pooled), many=some
+            cells,
+            pooled,
+            totals,
+            int(column.n_samples[column.held].sum()),
+            rng,
+            column.group_scores(cells, pooled),
+            many=some,
         ),
         _largest(column, totals, [subgroups[place] for place in column.held], options),
     )
@@ -454,7 +470,7 @@ def _largest(
         high = 1 - low if low < 2 else 0
     first, second = int(among[high]), int(among[low])
     value = float(gaps[high] - gaps[low])
-    variance = difference_variance(column.cells.coarse, totals, first, second)
+    variance = difference_variance(column.of_groups, totals, first, second)
     reach = _all_pairs(options.level, gaps.size) * float(np.sqrt(variance))
     return SubgroupDifference(
         subgroups[first].name, subgroups[second].name, value, Interval(value - reach, value + reach)

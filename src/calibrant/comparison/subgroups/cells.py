@@ -42,6 +42,7 @@ class CellTable(NamedTuple):
     groups: IntArray | None
     design: FloatArray
     integral: bool
+    scale: FloatArray | None
 
     @property
     def total(self) -> FloatArray:
@@ -87,6 +88,8 @@ class SubgroupCells:
         Code of the group of dependent rows.
     design : ndarray of shape (G,)
         Design effect of each subgroup's mean residual.
+    scale : ndarray of shape (G,) or None
+        Of residuals whose signs are drawn (see :class:`.GroupSigns`), where cells are of several rows of a group.
     """
 
     starts: IntArray
@@ -98,6 +101,7 @@ class SubgroupCells:
     integral: bool
     groups: IntArray | None
     design: FloatArray
+    scale: FloatArray | None = None
 
     @classmethod
     def of_sums(
@@ -255,7 +259,8 @@ class SubgroupCells:
         weights, outcomes, times = (np.where(held, v[index], 0.0) for v in (self.weights, self.outcomes, self.times))
         groups = None if self.groups is None else np.where(held, self.groups[index], 0)
         last = held & self.last[index]
-        return CellTable(at, half, weights, outcomes, times, last, groups, self.design[at], self.integral)
+        scale = None if self.scale is None else self.scale[at]
+        return CellTable(at, half, weights, outcomes, times, last, groups, self.design[at], self.integral, scale)
 
 
 def cell_keys(subgroup: IntArray, scores: FloatArray, coarse: IntArray | None = None) -> IntArray:

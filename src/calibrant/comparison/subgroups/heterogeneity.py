@@ -202,6 +202,8 @@ class GroupScores(NamedTuple):
         Sum over all rows of each group, times the curve's columns.
     scale : float
         Of the residuals; see :class:`.GroupSigns`.
+    n_groups : int or None
+        Number of groups, where G are bundles of them.
     """
 
     subgroup: IntArray
@@ -209,6 +211,7 @@ class GroupScores(NamedTuple):
     score: FloatArray
     bent: FloatArray
     scale: float
+    n_groups: int | None = None
 
     @classmethod
     def of(cls, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
@@ -264,13 +267,15 @@ def heterogeneity(
         pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
     else:
         null, of_set = _drawn(cells, pooled, test) if groups is None else groups.drawn(cells.n_subgroups, test)
+        if groups is not None:  # one of all signs, to the last digit
+            statistic = float(of_set(np.ones((1, len(groups.bent))))[0])
         for n_draws in (_FIRST_DRAWS, _DRAWS)[not many :]:
             pvalue = null.pvalue(null.draws(of_set, n_draws, rng, cells.scores.size), statistic)
             if pvalue > _LARGE:
                 break
         how = null.described(n_draws)
     name = f"score test of subgroup intercepts, {how}"
-    n_groups = None if groups is None else len(groups.bent)
+    n_groups = None if groups is None else groups.n_groups or len(groups.bent)
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
 
 

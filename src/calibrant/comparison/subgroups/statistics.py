@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -27,20 +27,22 @@ _ENOUGH, _LEAST = 0.05, 10
 #: How far zeros are looked for, how near they are found; and standard errors within which the ends of an interval lie
 #: of all but a few subgroups.
 _FAR, _NEAR, _STANDARD_ERRORS = 60.0, 1e-11, 5.0
+#: Sums of groups in cells are worked with where they are no more than so many times the rows.
+_DENSE = 4
 #: Numbers drawn at a time, those of them that are worked on in the cache, and draws of the first round.
 _TOGETHER, _IN_CACHE, _FIRST = 1 << 19, 1 << 16, 32
 
 
-def gap_intervals(cells: SubgroupCells, level: float) -> FloatArray:
+def gap_intervals(cells: SubgroupCells, level: float, *, dependent: bool = False) -> FloatArray:
     r"""Intervals (G, 2) for gaps in the large: of which a may outcomes have odds :math:`e^a` times as large as stated?
 
     Those a whose sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200 rows,
     which makes the interval conservative, else by the score test, whose variance is that of a and not of the estimate.
-    Of rows in groups by the latter, with the design effect of the mean residual.
+    Of ``dependent`` rows, in groups, by the latter, with the design effect of the mean residual.
     """
     out = np.full((cells.n_subgroups, 2), np.nan)
     for table in cells.tables():
-        counted = table.integral and table.groups is None
+        counted = table.integral and not dependent
         exact: AnyArray = np.asarray(table.total <= (_EXACT_INTERVAL if counted else 0))
         for some, found in ((exact, _exact_excess), (~exact, _normal_excess)):
             if some.any():
@@ -215,8 +217,8 @@ def _normal_pvalues(table: CellTable) -> FloatArray:
         return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, 1.0))
 
 
-#: Residuals (…, R, m) under calibration: r draws for some subgroups of a table, some at a time.
-_Draw = Callable[[int, IntArray, np.random.Generator], Iterator[FloatArray]]
+#: Statistics (r, R) under calibration: r draws for some subgroups of a table.
+_Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
 
 
 def _drawn_pvalues(
@@ -228,7 +230,7 @@ def _drawn_pvalues(
     ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With many
     subgroups, one of which no draw was as large has that one's tail in place of more draws.
     """
-    draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
+    draw = _labels(table, test) if table.groups is None else _flipped(table, table.groups, test)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]
     observed = _statistic(table.residual[None], table.last, test)[0]
     out = np.where(observed > 0, 0.0, 1.0)
@@ -245,8 +247,7 @@ def _drawn_pvalues(
     done, reached, first = 0, np.zeros(len(out), dtype=np.intp), _FIRST
     while some.size and done < most:
         number = max(1, min(first, most - done, _TOGETHER // (some.size * size)))
-        last = table.last[some]
-        drawn = np.concatenate([_statistic(part, last, test) for part in draw(number, some, rng)]) >= near[some]
+        drawn = draw(number, some, rng) >= near[some]
         counts = reached[some] + np.cumsum(drawn, axis=0)
         ended = counts[-1] >= enough
         out[some[ended]] = enough / (done + 1 + np.argmax(counts[:, ended] >= enough, axis=0))
@@ -297,11 +298,11 @@ def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
     return np.asarray(np.abs(residual.sum(axis=-1)))
 
 
-def _labels(table: CellTable) -> _Draw:
+def _labels(table: CellTable, test: str) -> _Draw:
     """Draws of labels from the scores."""
     trials, unit = binomials(table.weights, table.times, integral=table.integral)
 
-    def draw(number: int, some: IntArray, rng: np.random.Generator) -> Iterator[FloatArray]:
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
         repeated, chances = trials[some], table.scores[some]
         drawn = (rng.random((number, *chances.shape)) < chances).astype(np.float64)
         at = np.nonzero(repeated > 1)
@@ -309,7 +310,7 @@ def _labels(table: CellTable) -> _Draw:
             drawn[:, at[0], at[1]] = rng.binomial(repeated[at], chances[at], size=(number, at[0].size))
         drawn -= repeated * chances
         drawn[:, repeated == 0] = 0.0
-        yield drawn * unit[some]
+        return _statistic(drawn * unit[some], table.last[some], test)
 
     return draw
 
@@ -319,27 +320,46 @@ def _scaled(table: CellTable) -> FloatArray:
     squares = table.weights**2
     happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
     stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
-    return table.residual * scale_of(happened, stated)[:, None]
+    scale = scale_of(happened, stated) if table.scale is None else table.scale
+    return table.residual * scale[:, None]
 
 
-def _flipped(table: CellTable, groups: IntArray) -> _Draw:
+def _flipped(table: CellTable, groups: IntArray, test: str) -> _Draw:
     """Draws of the signs of whole groups."""
-    residual = _scaled(table)
+    residual, last = _scaled(table), table.last
     pairs = groups + np.arange(len(groups))[:, None] * (int(groups.max(initial=0)) + 1)
     place = np.unique(pairs, return_inverse=True)[1].reshape(pairs.shape)
     first = place.min(axis=1)
     numbers = place.max(axis=1) + 1 - first
     place -= first[:, None]
+    # Where many rows of few groups share a cell, sums of groups are made first: a product of matrices is quicker.
+    cell = np.cumsum(last, axis=1) - last
+    cells = cell.max(axis=1) + 1
+    dense = numbers * cells <= _DENSE * (table.weights > 0).sum(axis=1)
+    sums = {
+        i: np.bincount(place[i] * cells[i] + cell[i], residual[i], numbers[i] * cells[i]).reshape(-1, cells[i])
+        for i in np.flatnonzero(dense).tolist()
+    }
 
-    def draw(number: int, some: IntArray, rng: np.random.Generator) -> Iterator[FloatArray]:
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
         ends = np.cumsum(numbers[some])
         signs = 2.0 * rng.integers(2, size=(number, int(ends[-1]))) - 1
-        at, left = place[some] + (ends - numbers[some])[:, None], residual[some]
-        step = max(1, _IN_CACHE // at.size)
-        for start in range(0, number, step):
-            flipped = signs[start : start + step].take(at, axis=1)
-            flipped *= left
-            yield flipped
+        begins, out = ends - numbers[some], np.empty((number, some.size))
+        for k in np.flatnonzero(dense[some]).tolist():
+            of_cells = sums[some[k]]
+            step, every = max(1, _TOGETHER // of_cells.shape[1]), np.ones(of_cells.shape[1], dtype=bool)
+            for start in range(0, number, step):
+                tile = slice(start, start + step)
+                out[tile, k] = _statistic(signs[tile, begins[k] : ends[k]] @ of_cells, every, test)
+        rest = np.flatnonzero(~dense[some])
+        if rest.size:
+            at, left, of_rest = place[some[rest]] + begins[rest, None], residual[some[rest]], last[some[rest]]
+            step = max(1, _IN_CACHE // at.size)
+            for start in range(0, number, step):
+                flipped = signs[start : start + step].take(at, axis=1)
+                flipped *= left
+                out[start : start + step, rest] = _statistic(flipped, of_rest, test)
+        return out
 
     return draw
 
