@@ -17,6 +17,7 @@ import calibrant as cal
 
 from .cases import CASES, FOUR, binary_rows, matrix_rows
 from .engines import ENGINES, framed, same
+from .grouped import check_periods, check_subgroups
 from .sampled import check_drawn
 from .several_labels import check_labels
 from .test_from_frame import WHAT, check, refused
@@ -73,6 +74,11 @@ def test_periods_of_an_engine(every, frame_of):
     for name in ("name", "n_samples"):
         assert [getattr(one, name) for one in found.periods] == [getattr(one, name) for one in wanted.periods]
     np.testing.assert_allclose([one.error for one in found.periods], [one.error for one in wanted.periods], rtol=1e-6)
+
+
+def test_groups_in_periods_and_subgroups_of_an_engine(frame_of):
+    check_periods(frame_of)
+    check_subgroups(frame_of)
 
 
 def test_an_infinite_loss_of_an_engine(frame_of):

@@ -14,6 +14,7 @@ from ..data.checks import check_choice
 from ..data.libraries import library_of
 from ..data.progress import working
 from ..data.result import with_origin
+from ..data.types import Label
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS, Totals
@@ -291,8 +292,8 @@ def _check_groups(c: FrameColumns, notion: str | Notion) -> None:
         )
 
 
-def _begun(several: bool, **settings: Any) -> Accumulator:
-    """An accumulator without rows, which may have ``several`` labels even where those of a batch have one each."""
+def _begun(several: bool, value: Label, **settings: Any) -> Accumulator:
+    """An accumulator without rows, of any subgroup, which may have ``several`` labels even where those of a batch have one each."""
     found = Accumulator(**settings)
     found.several = several
     return found

@@ -41,9 +41,7 @@ def tallied(c: FrameColumns, like: Accumulator) -> dict[Label, GroupSums]:
     return found
 
 
-def _no_ranks(
-    notion: Notion, labels: tuple[Label, ...], pos_label: Label, several: bool, value: Label
-) -> RankCounts:
+def _no_ranks(notion: Notion, labels: tuple[Label, ...], pos_label: Label, several: bool, value: Label) -> RankCounts:
     return RankCounts(notion, labels, pos_label, several=several)
 
 
@@ -216,7 +214,7 @@ class GroupSums:
         """Add the effects of groups to sums of the same rows; none where these are ``alone``, each a group."""
         sums.groups = group_keys(self.keys)
         totals = sums.required_totals()
-        if alone or not totals.weight > 0:
+        if alone:
             return
         effects = {name: self.effects(name, integral=totals.integral) for name in self.groups}
         name = "problem_sums" if "problem_sums" in effects else "by_class"

@@ -133,9 +133,6 @@ def signed(
         of_rows = bundle[code]
         about[value] = SubgroupOfGroups(np.asarray(tallies[value].keys), of_rows, np.unique(of_rows), ends)
         place.append(of_range)
-    nothing = np.zeros(1, dtype=np.intp)
-    for value, one in tallies.items():  # rows without weight
-        about.setdefault(value, SubgroupOfGroups(np.asarray(one.keys), np.resize(nothing, len(one.keys)), nothing, nothing))
     ranked = next(iter(tallies.values())).ranked
     found = added(c, partial(_no_signs, ranked, about, pooled))
     each = [found[value] for value in values]

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess, subgroup_calibration
@@ -252,27 +253,32 @@ class SubgroupsOfSums(SubgroupProblems):
 
     def in_groups(self, c: FrameColumns) -> SubgroupsOfSums:
         """The same for rows in groups of a column of the frame, by three further passes."""
-        first = int(self.held[0]) if self.held.size else 0
-        tallies = tallied(c, self.accumulator(first))
-        own = {_plain(value): value for value in tallies}
-        values = [own[_plain(value)] for value in self.values]
-        each = [tallies[value] for value in values]
-        keys, codes = shared_codes(each)
+        if not self.held.size:
+            return self
+        if c.weight is not None:
+            c = replace(c, frame=c.frame.filter(nw.col(c.weight) > 0))
+        tallies = tallied(c, self.accumulator(int(self.held[0])))
+        held = self.held.tolist()
+        written = {_plain(value): value for value in tallies}
+        values = [written[_plain(self.values[place])] for place in held]
+        each = {place: tallies[value] for place, value in zip(held, values, strict=True)}
+        keys, codes = shared_codes(list(each.values()))
         alone = c.weight is None and keys.size == int(self.n_samples.sum())
 
         def one(place: int) -> Accumulator:
             sums = copy(self.accumulator(place))
-            each[place].widen(sums, alone=alone)
+            if place in each:
+                each[place].widen(sums, alone=alone)
             return sums
 
         found = replace(self, accumulator=one)
-        if alone or self.kept is None or not self.held.size:
+        if alone or self.kept is None:
             return found
-        held, integral = self.held.tolist(), self.cells.integral
-        effects = np.concatenate([each[i].effects("problem_sums", integral=integral) for i in held])
-        design = design_of([each[i] for i in held], [codes[i] for i in held], integral=integral)
+        integral = self.cells.integral
+        effects = np.concatenate([each[place].effects("problem_sums", integral=integral) for place in held])
+        design = design_of(list(each.values()), codes, integral=integral)
         cells = replace(self.cells, design=effects[:, 1])
-        signs = signed(c, cells, tallies, [values[i] for i in held], design, self.domain)
+        signs = signed(c, cells, tallies, values, design, self.domain)
         return replace(found, cells=cells, design=design, effects=effects, signed=signs)
 
     def each(self) -> Iterator[Problem]:

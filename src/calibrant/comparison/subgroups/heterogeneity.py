@@ -279,7 +279,9 @@ def heterogeneity(
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
 
 
-def _drawn(cells: SubgroupCells, pooled: PooledMap, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
+def _drawn(
+    cells: SubgroupCells, pooled: PooledMap, test: _ScoreTest
+) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
     """Outcomes of independent rows, and the statistic of their residuals."""
     columns, chance = pooled.at(cells.scores)
     null = DrawnOutcomes(chance, *binomials(cells.weights, cells.times, integral=cells.integral))
