@@ -62,6 +62,17 @@ def test_subgroups_are_followed(rows):
     assert "--by y_true: this column is already used" in clash.output
 
 
+def test_rows_of_groups_hang_together(rows):
+    frame, folder = rows
+    frame["visit"] = np.arange(9000) // 20
+    frame.to_csv(folder / "rows.csv", index=False)
+    ran = run(folder / "rows.csv", "--time", "day", "--every", "month", "--groups", "visit", "--json")
+    assert ran.exit_code == 0, ran.output
+    about = {"label": "y_true", "prob": "y_prob", "time": "day", "groups": "visit"}
+    found = cal.calibration_over_time(frame, every="month", **about)
+    assert json.loads(ran.stdout)["over_time"] == json.loads(json.dumps(found.to_dict()))
+
+
 def test_the_state_goes_on_with_what_is_new(rows):
     frame, folder = rows
     state, whole = folder / "state.json", cal.CalibrationMonitor()

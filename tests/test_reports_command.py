@@ -333,10 +333,6 @@ REFUSED = {
         ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-on", "corrected"],
         "--fail-on corrected",
     ),
-    "groups and by": (
-        ["some-0.csv", "--engine", "polars", "--groups", "region", "--by", "w"],
-        "--by with --groups needs single rows, and an engine returns sums: leave out --engine",
-    ),
     "one group": (["some-0.csv", "--engine", "polars", "--groups", "q"], "--groups: no column 'q'"),
     "stream": (
         ["some-0.csv", "--engine", "polars", "--stream"],

@@ -66,8 +66,6 @@ class EngineSource(Source):
             raise ValueError("--score is for logs of LLM evaluations, which no engine reads: leave out --engine")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
-        if self.engine is not None and self.by is not None and self.groups is not None:
-            raise ValueError("--by with --groups needs single rows, and an engine returns sums: leave out --engine")
         if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
             what = "a pattern" if self._is_pattern else "a directory"
             raise ValueError(f"{self.file} is {what}: give a single file, or add --engine polars to read all its files")

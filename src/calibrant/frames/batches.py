@@ -37,8 +37,8 @@ class Batched:
     Attributes
     ----------
     start : callable
-        Makes sums of no rows for a value of the column, such as an accumulator: with ``update(y, p, w)``, and groups where there is a column, and
-        ``dropped``.
+        Makes sums of no rows for a value of the column, such as an accumulator: with ``update(y, p, w)``, and groups
+        where there is a column, and ``dropped``.
     columns : Columns
         Without the frame, so that workers take it along.
     """

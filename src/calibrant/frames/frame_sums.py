@@ -293,7 +293,7 @@ def _check_groups(c: FrameColumns, notion: str | Notion) -> None:
 
 
 def _begun(several: bool, value: Label, **settings: Any) -> Accumulator:
-    """An accumulator without rows, of any subgroup, which may have ``several`` labels even where those of a batch have one each."""
+    """An accumulator without rows, which may have ``several`` labels even where those of a batch have one each."""
     found = Accumulator(**settings)
     found.several = several
     return found

@@ -25,7 +25,7 @@ _LEAST_BUNDLES, _MOST_BUNDLES = 256, 2048
 
 
 class SubgroupOfGroups(NamedTuple):
-    """A subgroup: its groups (sorted), the bundle of each, its bundles (sorted), and cells that end ranges of scores."""
+    """A subgroup: its groups and the bundle of each, its bundles, both sorted, and cells that end ranges of scores."""
 
     keys: AnyArray
     bundle: IntArray
@@ -150,8 +150,8 @@ def _cells(cells: SubgroupCells, place: Sequence[IntArray], found: Sequence[Sign
     parts: list[tuple[AnyArray, ...]] = []
     for i, (of_range, one) in enumerate(zip(place, found, strict=True)):
         some = slice(int(cells.starts[i]), int(cells.starts[i + 1]))
-        mean = np.bincount(of_range, cells.weights[some] * cells.scores[some])
-        mean /= np.bincount(of_range, cells.weights[some])
+        weights = cells.weights[some]
+        mean = np.bincount(of_range, weights * cells.scores[some]) / np.bincount(of_range, weights)
         weight, residual = one.tables
         at, bundle = np.nonzero(weight.T > 0)
         held = weight[bundle, at]

@@ -222,8 +222,9 @@ class GroupScores(NamedTuple):
         signs = GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)
         residual = cells.weights * (cells.outcomes - chance)
         pairs, place = np.unique(cells.subgroup * signs.n_groups + signs.group, return_inverse=True)
-        score = np.bincount(place.reshape(-1), residual)
-        return cls(*np.divmod(pairs, signs.n_groups), score, signs.sums(residual[:, None] * columns), signs.scale)
+        subgroup, group = np.divmod(pairs, signs.n_groups)
+        score = np.asarray(np.bincount(place.reshape(-1), residual))
+        return cls(subgroup, group, score, signs.sums(residual[:, None] * columns), signs.scale)
 
     def drawn(self, n_subgroups: int, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
         """Signs of the groups, and the statistic of scores with these."""
