@@ -107,10 +107,10 @@ sums.over_time()
 Numbers of periods are those of the rows. Changes are then looked for between periods, so that the interval of a time is
 at least two periods long.
 
-With `groups="patient"` three further passes read the rows batch by batch. Design effects, and so intervals and the tests
-of no change and no trend, are those of the rows. The p-values of periods and of their difference are by signs of groups;
-a group that is in several periods changes its sign in all of them. Memory is bounded, but for 64 bytes a group and
-period: more than 2,048 groups are drawn as so many bundles of whole groups (of very many periods 256 at least), and
+With `groups="patient"` three further passes read the rows batch by batch. Design effects, and so intervals and the
+tests of no change and no trend, are those of the rows. The p-values of periods and of their difference are by signs of
+groups; a group that is in several periods changes its sign in all of them. Memory is bounded, but for 64 bytes a group
+and period: more than 2,048 groups are drawn as so many bundles of whole groups (of very many periods 256 at least), and
 where all periods have more than 8 million pairs of a group and a score, running sums are looked at after ranges of
 scores of equal weight, at least 32 a period.
 

@@ -229,7 +229,7 @@ class GroupSums:
         return effects_of(self.residuals(name, integral=integral))
 
     def residuals(self, name: str, *, integral: bool) -> GroupedResiduals:
-        """What these are made of."""
+        """Sums that these are made of."""
         groups, cells = self.groups[name], self.cells[name]
         wave = np.cos(np.pi * np.arange(WAVES) * mid_ranks(self.ranked.counts[name])[..., None])  # (R, cells, waves)
         total = groups[:, :, WAVES].sum(axis=1)

@@ -111,7 +111,8 @@ class _Found:
         level, n, column, periods = asked.level, course.n_samples, course.column, course.periods
         options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
         about = (asked.notion, course.label, n)
-        (found,) = assess([column], asked.reader, about, options, rng, asked.n_periods).columns
+        among = max(asked.n_periods, _TESTS * asked.n_courses) if asked.n_courses > 1 else 0
+        (found,) = assess([column], asked.reader, about, options, rng, among).columns
         cells, fine = column.cells.coarse, course.fine
         pooled = PooledMap.of(cells, column.design)
         known = pooled or PooledMap(None, np.array([np.average(cells.outcomes, weights=cells.weights)]))

@@ -21,6 +21,8 @@ from .result import least_pvalue
 _LABELS, _SIGNS = 1 << 22, 1 << 21
 #: Outcomes drawn at a time.
 _IN_CACHE = 1 << 16
+#: Draws as large as what was observed that are enough.
+ENOUGH = 10
 #: Up to this many groups all their signs are listed: 4096.
 LISTED = 12
 _ROUNDING = 1e-9
@@ -71,6 +73,32 @@ class Null(ABC):
     def pvalue(self, draws: FloatArray, observed: float) -> float:
         """Probability of a statistic at least as large as observed, from :meth:`draws`."""
         return share_at_least(draws, observed)
+
+    def sequential_pvalue(
+        self,
+        statistic: Callable[[Any], FloatArray],
+        observed: float,
+        numbers: tuple[int, int],
+        rng: np.random.Generator,
+        size: int = 0,
+    ) -> tuple[float, int]:
+        """The p-value, and the number of draws: a first ``numbers``, and up to a second where fewer than ten reach it.
+
+        Drawing ends with the tenth that does, and the p-value is ten over the number of draws (Besag & Clifford 1991).
+        """
+        first, most = numbers
+        draws = self.draws(statistic, first, rng, size)
+        reached, done, near = int((draws >= observed - rounding_of(observed)).sum()), draws.size, rounding_of(observed)
+        if reached >= ENOUGH or most <= first:
+            return self.pvalue(draws, observed), done
+        while done < most:
+            draws = self.draws(statistic, min(done, most - done), rng, size)
+            counts = reached + np.cumsum(draws >= observed - near)
+            if counts[-1] >= ENOUGH:
+                done += 1 + int(np.argmax(counts >= ENOUGH))
+                return ENOUGH / done, done
+            reached, done = int(counts[-1]), done + draws.size
+        return (1 + reached) / (1 + done), done
 
 
 @dataclass(frozen=True)
@@ -222,6 +250,19 @@ class GroupSigns(Null):
         else:
             found = float((draws >= observed - rounding_of(observed)).mean())
         return float(np.maximum(found, least_pvalue(self.n_groups)))
+
+    def sequential_pvalue(
+        self,
+        statistic: Callable[[Any], FloatArray],
+        observed: float,
+        numbers: tuple[int, int],
+        rng: np.random.Generator,
+        size: int = 0,
+    ) -> tuple[float, int]:
+        """The same; of all signs where they are listed, and at least ``2^(1 - G)``."""
+        few = (numbers[0], numbers[0]) if self.listed else numbers
+        found, done = super().sequential_pvalue(statistic, observed, few, rng, size)
+        return float(np.maximum(found, least_pvalue(self.n_groups))), done
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each group, (G, …), of values (n, …)."""

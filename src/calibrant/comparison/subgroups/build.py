@@ -314,7 +314,7 @@ def assess(
             question = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
             errors = _errors(column, reader, question, n_draws, rng)
             pvalues = subgroup_pvalues(column.of_groups, options.test, options.n_resamples, rng, smallest, many=many)
-            found.append(_column(column, errors, pvalues, options, smallest, rng, some=many and own < total))
+            found.append(_column(column, errors, pvalues, options, smallest, rng, many=many, others=own < total))
             advance(len(column.values))
     every = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
     corrected = {"holm": holm(every), "bh": benjamini_hochberg(every), "none": every}
@@ -397,9 +397,11 @@ def _column(
     smallest: float,
     rng: np.random.Generator,
     *,
-    some: bool,
+    many: bool,
+    others: bool,
 ) -> SubgroupColumn:
-    """The subgroups of a column beside each other; p-values not yet corrected. ``some``: of those of many columns."""
+    """The subgroups of a column beside each other; p-values not yet corrected. ``others`` are reported elsewhere."""
+    some = many and others
     cells = column.cells.coarser(*_SMALL) if some else column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
@@ -442,6 +444,7 @@ def _column(
             int(column.n_samples[column.held].sum()),
             rng,
             column.group_scores(cells, pooled),
+            least=smallest if others else 1.0,
             many=some,
         ),
         _largest(column, totals, [subgroups[place] for place in column.held], options),

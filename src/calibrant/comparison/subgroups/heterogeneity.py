@@ -13,6 +13,7 @@ from ...significance.belt import fit_polynomial
 from ...significance.logit_polynomial import LogitSums
 from ...significance.null import DrawnOutcomes, GroupSigns, Null
 from ...significance.result import TestResult
+from ...significance.saddlepoint import upper_tails
 from ...sums.logistic_fit import expit, logits_of
 from .cells import SubgroupCells, binomials
 
@@ -21,8 +22,11 @@ _TILE = 1 << 14
 #: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
-#: First draws where there are many columns, and the p-value above which they are enough.
-_FIRST_DRAWS, _LARGE = 99, 0.1
+#: First draws where there are many columns.
+_FIRST_DRAWS = 99
+#: How far below the p-value that must be possible draws reach, the numbers drawn for that at most, and how far they
+#: reach whatever the cost.
+_FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Numbers drawn at most.
 _MOST_DRAWN = 40_000_000
 _CLIP = 1e-6
@@ -223,8 +227,9 @@ class GroupScores(NamedTuple):
         residual = cells.weights * (cells.outcomes - chance)
         pairs, place = np.unique(cells.subgroup * signs.n_groups + signs.group, return_inverse=True)
         subgroup, group = np.divmod(pairs, signs.n_groups)
-        score = np.asarray(np.bincount(place.reshape(-1), residual))
-        return cls(subgroup, group, score, signs.sums(residual[:, None] * columns), signs.scale)
+        score: FloatArray = np.bincount(place.reshape(-1), residual)
+        bent: FloatArray = signs.sums(residual[:, None] * columns)
+        return cls(np.asarray(subgroup), np.asarray(group), score, bent, signs.scale)
 
     def drawn(self, n_subgroups: int, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
         """Signs of the groups, and the statistic of scores with these."""
@@ -243,13 +248,16 @@ def heterogeneity(
     rng: np.random.Generator,
     groups: GroupScores | None = None,
     *,
+    least: float = 1.0,
     many: bool = False,
 ) -> TestResult:
     """Score test of one intercept per subgroup, added to one polynomial logistic curve for all.
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
     curve, its fit to them linearised; for correlated rows, with those of residuals of which whole groups of such
-    rows have changed their sign. With ``many`` subgroups few draws are enough where many of them reach it.
+    rows have changed their sign. ``least``: p-value that must be possible. There are then more draws where few reach
+    the statistic; with ``many`` subgroups fewer where many do, and for independent rows 20 million numbers at most
+    (or 1999 draws), and where none of these does, the tail of :func:`_range_tails`.
     """
     from scipy.special import chdtrc
 
@@ -270,11 +278,13 @@ def heterogeneity(
         null, of_set = _drawn(cells, pooled, test) if groups is None else groups.drawn(cells.n_subgroups, test)
         if groups is not None:  # one of all signs, to the last digit
             statistic = float(of_set(np.ones((1, len(groups.bent))))[0])
-        for n_draws in (_FIRST_DRAWS, _DRAWS)[not many :]:
-            pvalue = null.pvalue(null.draws(of_set, n_draws, rng, cells.scores.size), statistic)
-            if pvalue > _LARGE:
-                break
+        size = cells.scores.size if groups is None else groups.score.size
+        numbers = _FIRST_DRAWS if many else _DRAWS, _most_draws(least, size, tail=groups is None and many)
+        pvalue, n_draws = null.sequential_pvalue(of_set, statistic, numbers, rng, size)
         how = null.described(n_draws)
+        if groups is None and many and pvalue * (1 + n_draws) <= 1:
+            pvalue = min(pvalue, _range_tails(cells, pooled))
+            how = "sums of outcomes over time, their tails"
     name = f"score test of subgroup intercepts, {how}"
     n_groups = None if groups is None else groups.n_groups or len(groups.bent)
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
@@ -287,3 +297,35 @@ def _drawn(
     columns, chance = pooled.at(cells.scores)
     null = DrawnOutcomes(chance, *binomials(cells.weights, cells.times, integral=cells.integral))
     return null, lambda sets: test.statistic(np.add.reduceat(sets, cells.starts[:-1], axis=1), sets @ columns)
+
+
+def _most_draws(least: float, size: int, *, tail: bool) -> int:
+    """Draws of so many numbers each for p-values below ``least``; not at any cost where there is a ``tail``."""
+    if least >= 1:
+        return _DRAWS
+    surely = 0.0 if tail else _COARSE / least
+    return max(_DRAWS, int(np.ceil(max(min(_FINE / least, _MORE_DRAWN / size), surely))))
+
+
+def _range_tails(cells: SubgroupCells, pooled: PooledMap) -> float:
+    """A p-value of no difference far out: sums of outcomes about the curve, of each subgroup and of all up to it.
+
+    The least tail, by the saddlepoint, times the number of these sums and two sides (Bonferroni). Sums about a curve
+    that was fitted vary less than these, so that tails are too large; and so are those of relative weights, all of
+    which are taken to be as large as one of a cell can be (cumulants of outcomes are convex in their weight).
+    """
+    _, chance = pooled.at(cells.scores)
+    unit = np.ones(cells.weights.size) if cells.integral else np.sqrt(cells.times)
+    trials = cells.weights / unit
+    ends = np.cumsum(cells.added(cells.weights * (cells.outcomes - chance)))
+    sums, n = np.concatenate([np.diff(ends, prepend=0.0), ends[1:-1]]), cells.n_subgroups
+    subgroup, smallest = cells.subgroup, 1.0
+    for i, found in enumerate(sums.tolist()):
+        some = subgroup == i if i < n else subgroup <= i - n + 1
+        if found**2 <= cells.times[some] @ (chance[some] * (1 - chance[some])):  # not far out
+            continue
+        p = chance[some] if found > 0 else 1 - chance[some]
+        mean = float((trials[some] * unit[some]) @ p)
+        one = None if cells.integral else unit[None, some]
+        smallest = min(smallest, float(upper_tails(trials[None, some], p[None], np.array([mean + abs(found)]), one)[0]))
+    return min(2 * sums.size * smallest, 1.0)
