@@ -5,8 +5,15 @@ import pytest
 from scipy.stats import norm, t
 
 import calibrant as cal
-from calibrant.comparison.subgroups.heterogeneity import SubgroupTotals, difference_variance
-from calibrant.comparison.subgroups.statistics import subgroup_pvalues
+from calibrant.comparison.subgroups.heterogeneity import (
+    GroupScores,
+    PooledMap,
+    SubgroupTotals,
+    _ScoreTest,
+    difference_variance,
+)
+from calibrant.comparison.subgroups.statistics import _flipped, _scaled, _statistic, subgroup_pvalues
+from calibrant.significance.null import GroupSigns
 
 from .test_subgroups import cells_of
 
@@ -139,3 +146,39 @@ def test_false_alarms_of_rows_in_groups(straddle):
     assert np.mean(each) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
     assert np.mean(different) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
     assert np.mean(held) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 120)
+
+
+@pytest.mark.parametrize("digits", [1, 12], ids=["few scores", "scores of their own"])
+@pytest.mark.parametrize("test", ["kuiper", "in-the-large"])
+def test_signs_drawn_for_sums_are_those_of_rows(test, digits):
+    """Draws, one by one, are what signs of single rows give."""
+    rng = np.random.default_rng(1)
+    code, group, p = np.sort(rng.integers(4, size=800)), rng.integers(7, size=800), rng.random(800).round(digits)
+    cells = cells_of(rng.random(800) < p, p, rng.random(800), integral=False, codes=code, groups=group)
+    (table,) = cells.tables()
+    some = np.array([0, 2, 3])
+    drawn = _flipped(table, table.groups, test)(50, some, np.random.default_rng(0))
+    pairs = table.groups[some] + np.arange(3)[:, None] * 7
+    of_all, place = np.unique(pairs, return_inverse=True)
+    signs = 2.0 * np.random.default_rng(0).integers(2, size=(50, of_all.size)) - 1
+    of_rows = signs[:, place.reshape(pairs.shape)] * _scaled(table)[some]
+    np.testing.assert_allclose(drawn, _statistic(of_rows, table.last[some], test), rtol=0, atol=1e-9)
+
+
+def test_scores_of_groups_are_sums_of_rows():
+    """The test of a difference: statistics of signs of groups' sums, and of rows."""
+    y, p, group, by = hospitals()
+    order = np.argsort(by, kind="stable")
+    cells = cells_of(y[order], p[order], codes=by[order], groups=group[order])
+    pooled = PooledMap.of(cells)
+    totals = SubgroupTotals.of(cells, pooled)
+    test, scores = _ScoreTest(totals), GroupScores.of(cells, pooled)
+    columns, chance = pooled.at(cells.scores)
+    null, of_set = scores.drawn(cells.n_subgroups, test)
+    signs = GroupSigns.of(cells.groups, (cells.outcomes - chance) ** 2, chance * (1 - chance), cells.weights)
+    assert null.scale == pytest.approx(signs.scale)
+    sets = np.random.default_rng(0).choice([-1.0, 1.0], (20, 24))
+    residuals = sets[:, signs.group] * (cells.weights * (cells.outcomes - chance))
+    want = test.statistic(np.add.reduceat(residuals, cells.starts[:-1], axis=1), residuals @ columns)
+    np.testing.assert_allclose(of_set(sets), want, rtol=1e-9)
+    assert of_set(np.ones((1, 24)))[0] == pytest.approx(test.statistic(totals.score, totals.score_all), rel=1e-9)

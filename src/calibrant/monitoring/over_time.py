@@ -102,7 +102,10 @@ def calibration_over_time(
     first is at most ``1 - level``; then on either side of each that was found, each of these with its own p-value.
     With C subgroups or classes p-values are adjusted for 3 C tests, and those of periods for all periods of all. Where
     that needs p-values of the search that 999 draws cannot reach, they are bounded by the tail of correlated normal
-    variables (Worsley), sums made normal by their third moments (Wilson & Hilferty).
+    variables (Worsley), sums made normal by their third moments (Wilson & Hilferty). Where few outcomes, or groups,
+    make the test of periods one by draws, drawing ends with the tenth that reaches the statistic (Besag & Clifford).
+    There are at most 20 million numbers for one course; beyond these a bound from the saddlepoint tails of the sums of
+    outcomes of each period, and of all up to it, and for signs of groups as many draws as p-values need.
 
     The interval of the time of a change contains the times at which its likelihood ratio is less than
     :math:`-2 \log(1 - \sqrt{\text{level}})` below the largest (7.4 for 95 %). Gaps before and after have intervals for
@@ -115,7 +118,7 @@ def calibration_over_time(
     ----------
     Andrews (1993), *Tests for parameter instability and structural change with unknown change point*; Eo & Morley
     (2015), *Likelihood-ratio-based confidence sets for the timing of structural breaks*; Worsley (1982), *An improved
-    Bonferroni inequality and applications*.
+    Bonferroni inequality and applications*; Besag & Clifford (1991), *Sequential Monte Carlo p-values*.
 
     Examples
     --------

@@ -227,7 +227,7 @@ class GroupScores(NamedTuple):
         residual = cells.weights * (cells.outcomes - chance)
         pairs, place = np.unique(cells.subgroup * signs.n_groups + signs.group, return_inverse=True)
         subgroup, group = np.divmod(pairs, signs.n_groups)
-        score: FloatArray = np.bincount(place.reshape(-1), residual)
+        score = np.asarray(np.bincount(place.reshape(-1), residual), dtype=np.float64)
         bent: FloatArray = signs.sums(residual[:, None] * columns)
         return cls(np.asarray(subgroup), np.asarray(group), score, bent, signs.scale)
 
