@@ -148,6 +148,11 @@ def test_rows_in_groups(capsys, folder, table, engine):
     assert got["headline"]["value"] == pytest.approx(want.headline.value, rel=1e-9)
     assert got["headline"]["interval"] == pytest.approx(list(want.headline.interval), rel=1e-6)
     assert got["headline"]["interval"] != pytest.approx(found(capsys, *args)["headline"]["interval"], rel=1e-2)
+    (column,) = found(capsys, *args, "--groups", "w", "--by", "region")["columns"]
+    by_rows = cal.subgroup_calibration(table["y"], table["p"], table["region"], groups=table["w"])
+    for one, other in zip(column["subgroups"], by_rows.subgroups, strict=True):
+        assert one["gap_interval"] == pytest.approx(list(other.gap_interval), rel=1e-6)
+        assert one["pvalue"] == pytest.approx(other.pvalue)  # three groups: all signs are listed
 
 
 @pytest.mark.slow
