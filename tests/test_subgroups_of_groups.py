@@ -157,7 +157,8 @@ def test_signs_drawn_for_sums_are_those_of_rows(test, digits):
     cells = cells_of(rng.random(800) < p, p, rng.random(800), integral=False, codes=code, groups=group)
     (table,) = cells.tables()
     some = np.array([0, 2, 3])
-    drawn = _flipped(table, table.groups, test)(50, some, np.random.default_rng(0))
+    draw, _ = _flipped(table, table.groups, test)
+    drawn = draw(50, some, np.random.default_rng(0))
     pairs = table.groups[some] + np.arange(3)[:, None] * 7
     of_all, place = np.unique(pairs, return_inverse=True)
     signs = 2.0 * np.random.default_rng(0).integers(2, size=(50, of_all.size)) - 1

@@ -455,8 +455,9 @@ def _groups_per_subgroup(cells: SubgroupCells) -> AnyArray | None:
     """Groups of dependent rows in each subgroup."""
     if cells.groups is None:
         return None
-    pairs = np.unique(np.stack([cells.subgroup, cells.groups]), axis=1)
-    return np.bincount(pairs[0], minlength=cells.n_subgroups)
+    number = int(cells.groups.max(initial=0)) + 1
+    pairs = np.unique(cells.subgroup * number + cells.groups)
+    return np.bincount(pairs // number, minlength=cells.n_subgroups)
 
 
 def _largest(

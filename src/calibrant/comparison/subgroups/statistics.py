@@ -230,7 +230,7 @@ def _drawn_pvalues(
     ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With many
     subgroups, one of which no draw was as large has that one's tail in place of more draws.
     """
-    draw = _labels(table, test) if table.groups is None else _flipped(table, table.groups, test)
+    draw, widths = _labels(table, test) if table.groups is None else _flipped(table, table.groups, test)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]
     observed = _statistic(table.residual[None], table.last, test)[0]
     out = np.where(observed > 0, 0.0, 1.0)
@@ -246,7 +246,7 @@ def _drawn_pvalues(
     near = observed - 1e-9 * spread  # the same sum in another order
     done, reached, first = 0, np.zeros(len(out), dtype=np.intp), _FIRST
     while some.size and done < most:
-        number = max(1, min(first, most - done, _TOGETHER // (some.size * size)))
+        number = max(1, min(first, most - done, _TOGETHER // int(widths[some].sum())))
         drawn = draw(number, some, rng) >= near[some]
         counts = reached[some] + np.cumsum(drawn, axis=0)
         ended = counts[-1] >= enough
@@ -298,8 +298,8 @@ def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
     return np.asarray(np.abs(residual.sum(axis=-1)))
 
 
-def _labels(table: CellTable, test: str) -> _Draw:
-    """Draws of labels from the scores."""
+def _labels(table: CellTable, test: str) -> tuple[_Draw, IntArray]:
+    """Draws of labels from the scores; and how many numbers one of each subgroup takes."""
     trials, unit = binomials(table.weights, table.times, integral=table.integral)
 
     def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -312,7 +312,7 @@ def _labels(table: CellTable, test: str) -> _Draw:
         drawn[:, repeated == 0] = 0.0
         return _statistic(drawn * unit[some], table.last[some], test)
 
-    return draw
+    return draw, np.full(*table.scores.shape)
 
 
 def _scaled(table: CellTable) -> FloatArray:
@@ -324,8 +324,8 @@ def _scaled(table: CellTable) -> FloatArray:
     return table.residual * scale[:, None]
 
 
-def _flipped(table: CellTable, groups: IntArray, test: str) -> _Draw:
-    """Draws of the signs of whole groups."""
+def _flipped(table: CellTable, groups: IntArray, test: str) -> tuple[_Draw, IntArray]:
+    """Draws of the signs of whole groups; and how many numbers one of each subgroup takes."""
     residual, last = _scaled(table), table.last
     pairs = groups + np.arange(len(groups))[:, None] * (int(groups.max(initial=0)) + 1)
     place = np.unique(pairs, return_inverse=True)[1].reshape(pairs.shape)
@@ -361,7 +361,7 @@ def _flipped(table: CellTable, groups: IntArray, test: str) -> _Draw:
                 out[start : start + step, rest] = _statistic(flipped, of_rest, test)
         return out
 
-    return draw
+    return draw, np.where(dense, np.maximum(cells, numbers), table.scores.shape[1])
 
 
 def range_tail(table: CellTable, observed: FloatArray) -> FloatArray:
