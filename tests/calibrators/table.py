@@ -85,6 +85,8 @@ ROWS = [
     Row(c.TopLabelCalibrator(c.BetaCalibration(), 20), many=True, error=0.06, rises=False),
     Row(c.SubgroupCalibrator(), many=True),
     Row(c.SubgroupCalibrator(c.OneVsRest(c.IsotonicCalibrator(), shared=True)), many=True, error=0.06),
+    Row(c.SegmentCalibrator(c.TemperatureScaling()), many=True),
+    Row(c.SegmentCalibrator(c.OneVsRest(c.BetaCalibration()), cv=3), many=True, error=0.08, rises=False),
     Row(c.LabelSmoothing(c.TemperatureScaling(), 0.01), many=True),
 ]
 BINARY = [row for row in ROWS if not row.many]

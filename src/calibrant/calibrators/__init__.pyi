@@ -2,6 +2,7 @@
 
 from .base import BinaryCalibrator as BinaryCalibrator
 from .base import Calibrator as Calibrator
+from .by_segment import SegmentCalibrator as SegmentCalibrator
 from .by_subgroup import SubgroupCalibrator as SubgroupCalibrator
 from .combined import Composed as Composed
 from .combined import LabelSmoothing as LabelSmoothing

@@ -434,8 +434,9 @@ def fitted_to(calibrator: str | Calibrator, sample: CalibrationSample) -> Calibr
     return one._fit_sample(sample)
 
 
-#: Begins the warning of rows without the subgroups that a calibrator was fitted with.
+#: Begin the warnings of rows without the subgroups or features that a calibrator was fitted with.
 WITHOUT_SUBGROUPS = "SubgroupCalibrator was fitted with subgroups"
+WITHOUT_FEATURES = "SegmentCalibrator was fitted with features"
 
 
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:
@@ -443,7 +444,8 @@ def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = 
     with warnings.catch_warnings():
         # An array has neither names nor subgroups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-        warnings.filterwarnings("ignore", message=WITHOUT_SUBGROUPS, category=CalibrantWarning)
+        for words in (WITHOUT_SUBGROUPS, WITHOUT_FEATURES):
+            warnings.filterwarnings("ignore", message=words, category=CalibrantWarning)
         return np.asarray(getattr(calibrator, response)(scores))
 
 

@@ -30,8 +30,6 @@ from ..data.convert import to_array
 from ..data.fields import Field, Names, Number, Numbers
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
-from ..data.validation import read_weights
-from ..data.weights import ones_or
 from ..exceptions import CalibrantWarning
 from .base import EPS, STEPS, WITHOUT_SUBGROUPS, Calibrator, Fitted, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
@@ -159,11 +157,8 @@ class SubgroupCalibrator(Calibrator):
         """
         sample = read_sample(self, scores, y, sample_weight)
         names = None if by is None else _names_of(by, len(y))
-        if names is not None and sample_weight is not None:
-            used = ones_or(read_weights(sample_weight, len(names)), len(names)) > 0
-            names = names[used] if sample.groups is None else names
-        if names is not None and sample.groups is not None:  # shares: the row that each is a part of
-            names = names[sample.groups]
+        if names is not None and sample.given is not None:
+            names = names[sample.given]
         with working("SubgroupCalibrator.fit"):
             return self._fit_checked(sample, names=names)
 

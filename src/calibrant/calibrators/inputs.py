@@ -142,6 +142,8 @@ class CalibrationSample:
         Codes of rows that depend on each other; folds keep them together.
     n_rows : float or None
         Effective number of rows, where these stand for more.
+    given : ndarray of shape (n,) or None
+        Position of each row among those given, where they are not these.
     found : dict
         Results of fits to these rows that other fits need.
 
@@ -165,6 +167,7 @@ class CalibrationSample:
     classes: tuple[Label, ...]
     groups: IntArray | None = None
     n_rows: float | None = None
+    given: IntArray | None = None
     found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -230,8 +233,9 @@ class CalibrationSample:
 
     def part(self, rows: AnyArray | slice) -> CalibrationSample:
         """Some of the rows."""
-        groups = None if self.groups is None else self.groups[rows]
-        return CalibrationSample(self.scores.part(rows), self.codes[rows], self.weights[rows], self.classes, groups)
+        groups, given = (None if each is None else each[rows] for each in (self.groups, self.given))
+        kept = self.scores.part(rows), self.codes[rows], self.weights[rows]
+        return CalibrationSample(*kept, self.classes, groups, given=given)
 
     @property
     def several(self) -> bool:
@@ -272,8 +276,10 @@ def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, grou
     values = values if order is None else values[:, order]
     codes = codes if several else codes.astype(np.intp, copy=False)
     weights = ones_or(given.weights, len(codes))
-    sample = CalibrationSample(Scores(values, kind), codes, weights, classes, given.together)
-    return sample if sample.weights.all() else sample.part(sample.weights > 0)
+    whole = bool(weights.all())
+    place = np.arange(len(codes)) if given.given is None and not whole else given.given
+    sample = CalibrationSample(Scores(values, kind), codes, weights, classes, given.together, given=place)
+    return sample if whole else sample.part(weights > 0)
 
 
 def check_target(owner: Any, y: Any) -> None:

@@ -24,6 +24,7 @@ from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import read_truth, read_weights
 from .base import EPS, Calibrator, average, calibrator_of, check_parameters, check_seed, parameter
+from .by_segment import SegmentCalibrator
 from .combined import Mixture
 from .inputs import NAMES, CalibrationSample, check_target, read_sample, read_scores
 from .label_shift import check_base_rates, likeliest_prior, shifted, under_prior
@@ -31,10 +32,14 @@ from .model_scores import normalised, scores_of_labels
 from .multiclass import OneVsRest, for_classes
 from .select import AutoCalibrator
 
+#: Names of calibrators beside those of all: of one that chooses among them, and of one that needs a model's features.
+_OWN_NAMES = {"auto": AutoCalibrator, "segments": SegmentCalibrator}
+
 
 def _check_calibrator(name: str, value: Any) -> None:
-    if not (isinstance(value, str) and value == "auto"):
-        check_type(name, calibrator_of(value, 2), Calibrator, "'auto', a calibrator such as PlattScaling() or its name")
+    if not (isinstance(value, str) and value in _OWN_NAMES):
+        wanted = "'auto', 'segments', a calibrator such as PlattScaling() or its name"
+        check_type(name, calibrator_of(value, 2), Calibrator, wanted)
 
 
 def _check_cv(name: str, value: Any) -> None:
@@ -73,12 +78,13 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
     estimator : scikit-learn classifier, optional
         The classifier, with ``predict_proba`` or ``decision_function``; by default ``LinearSVC(random_state=0)``, as in
         scikit-learn's ``CalibratedClassifierCV``. ``FrozenEstimator(model)`` means ``cv="prefit"``.
-    calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
+    calibrator : Calibrator, its name such as "isotonic", "segments" or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
         choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
         several classes by :class:`OneVsRest`. For rows with several labels one that takes them, such as
         ``OneVsRest("isotonic", "none")``, or a binary one for each label, with ``"auto"`` :class:`BetaCalibration`.
-        ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
+        ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X, and ``"segments"``, which is
+        :class:`SegmentCalibrator`, its features from all of them.
     cv : int, splitter, "prefit" or "holdout", default 5
         Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
@@ -318,13 +324,13 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, with the kind of scores and the labels of columns set."""
         k = 2 if scores.ndim == 1 else scores.shape[1]
-        auto = isinstance(self.calibrator, str) and self.calibrator == "auto"
+        own = _OWN_NAMES.get(self.calibrator) if isinstance(self.calibrator, str) else None
         if self.several_:
-            named = "beta" if auto else self.calibrator
+            named = "beta" if own is AutoCalibrator else self.calibrator if own is None else own()
             one = named if isinstance(named, Calibrator) and named._takes_labels else OneVsRest(named, "none")
             chosen: Calibrator = clone(one).set_params(labels=self.classes_.tolist(), input=kind)
             return chosen
-        one = for_classes(AutoCalibrator() if auto else clone(calibrator_of(self.calibrator, k)), k)
+        one = for_classes(clone(calibrator_of(self.calibrator, k)) if own is None else own(), k)
         settings: dict[str, Any] = {"labels": self.classes_.tolist()}
         # A calibrator that was told to read probabilities as logits, or so, is left to it.
         if one.input == "probability":

@@ -17,6 +17,7 @@ from ..data.checks import check_type
 from ..data.types import AnyArray, FloatArray
 from ..sums import Edges
 from .base import EPS, Calibrator
+from .by_segment import SegmentCalibrator
 from .by_subgroup import SubgroupCalibrator
 from .combined import Composed, LabelSmoothing, Mixture
 from .gaussian_process import GaussianProcessCalibrator
@@ -251,6 +252,15 @@ def _(one: Composed, scores: GraphScores) -> Tensor:
 @_probabilities.register(AutoCalibrator)
 def _(one: Any, scores: GraphScores) -> Tensor:
     return _probabilities(one.calibrator_, scores)
+
+
+@_probabilities.register
+def _(one: SegmentCalibrator, scores: GraphScores) -> Tensor:
+    if one.weight_ > 0:
+        raise ValueError(
+            "to_onnx cannot read the features of a SegmentCalibrator: save_calibrator writes it, or export its common_"
+        )
+    return _probabilities(one.common_, scores)
 
 
 @_probabilities.register

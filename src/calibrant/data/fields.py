@@ -105,12 +105,14 @@ class Several(Field):
 
     of: Field
     count: str = "M"
+    #: Whether there may be none.
+    empty: bool = False
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Number, then each."""
         if not isinstance(value, list):
             raise ValueError(f"{name} must be a list")
-        _fit_size(name, len(value), self.count, sizes)
+        _fit_size(name, len(value), self.count, sizes, least=0 if self.empty else 1)
         for i, one in enumerate(value):
             self.of.check(f"{name}[{i}]", one, dict(sizes))
 

@@ -61,14 +61,15 @@ def fits(features: Features, problems: Sequence[SegmentRows]) -> bool:
     return sum(rows.at.size for rows in problems) * len(features.each) * DRAWS <= _MOST_WORK
 
 
-def _searched(model: OffsetModel, features: Features, options: Options, least: float) -> Searched:
+def searched_for(model: OffsetModel, features: Features, options: Options, least: float) -> Searched:
+    """The search in the rows of a model; ``least`` is the variance of a segment at least."""
     at, n = model.rows.at, features.codes.shape[1]
     codes = features.codes if at.size == n and (at == np.arange(n)).all() else features.codes.take(at, axis=1)
     inflation = inflation_of(codes, model.residuals, model.rows.groups)
     return Searched(features.each, codes, model.variance, inflation, Limits(options.terms, least, options.rows))
 
 
-def _chain(model: OffsetModel, searched: Searched, penalty: FloatArray) -> Iterator[_Link]:
+def chain_of(model: OffsetModel, searched: Searched, penalty: FloatArray) -> Iterator[_Link]:
     """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
     while True:
         (lengths,) = searched.best(model.refitted(model.residuals[None]))
@@ -96,7 +97,7 @@ def simulate(
 ) -> list[Tested]:
     """All rows are searched, and the largest rank is compared with those of outcomes drawn from the map of all rows."""
     known = [(k, model) for k, rows in enumerate(problems) if (model := OffsetModel.of(rows)) is not None]
-    tasks = [(k, model, _searched(model, features, options, LEAST_VARIANCE)) for k, model in known]
+    tasks = [(k, model, searched_for(model, features, options, LEAST_VARIANCE)) for k, model in known]
     ranks = np.full((len(tasks), DRAWS, options.terms + 1), -np.inf)
     with progress_bar("draws", DRAWS * len(tasks)) as advance:
         for of, (_, model, searched) in zip(ranks, tasks, strict=True):
@@ -114,7 +115,7 @@ def simulate(
     out = []
     for (k, model, searched), less in zip(tasks, penalty, strict=True):
         before = 0.0
-        for step, (found, inside, without, larger) in enumerate(_chain(model, searched, less)):
+        for step, (found, inside, without, larger) in enumerate(chain_of(model, searched, less)):
             adjusted = max(before, share_at_least(largest, found.less(less)))
             if model.rows.groups is not None:
                 adjusted = max(adjusted, float(least_pvalue(model.rows.n_groups)))
@@ -139,9 +140,9 @@ def split(
         model, other = (OffsetModel.of(rows.some(half[rows.at] == side)) for side in (True, False))
         if model is None or other is None:
             continue
-        searched = _searched(model, features, options, LEAST_VARIANCE_SPLIT)
+        searched = searched_for(model, features, options, LEAST_VARIANCE_SPLIT)
         chain = []
-        for one, *_ in _chain(model, searched, searched.log_number):
+        for one, *_ in chain_of(model, searched, searched.log_number):
             chain.append(one)
             if one.less(searched.log_number) <= 0 or len(chain) == MOST_SPLIT:
                 break

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,6 @@ class Feature:
         Numbers at which the codes 1, …, m begin; of a category the codes themselves.
     values : tuple
         Values of codes: of a category those kept apart, sorted; of numbers with few values these; else empty.
-    places : dict
-        Code of each value of a category.
     rare : int
         How many values of a category share the code after those.
     starts : ndarray
@@ -61,7 +60,6 @@ class Feature:
     kind: str
     cuts: FloatArray
     values: tuple[Label, ...]
-    places: Mapping[tuple[str, Any], int]
     rare: int
     starts: IntArray
 
@@ -74,6 +72,11 @@ class Feature:
     def missing(self) -> int:
         """Code of missing values, the last."""
         return self.cuts.size + 1 if self.ordered else len(self.values) + (self.rare > 0)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, Any], int]:
+        """Code of each value of a category."""
+        return {_key(value): code for code, value in enumerate(self.values)}
 
     @property
     def candidates(self) -> list[tuple[int, int]]:
@@ -97,7 +100,7 @@ class Feature:
             codes[np.isnan(values)] = self.missing
             return np.asarray(codes, dtype=np.uint8)
         other = self.missing - 1 if self.rare else self.missing + 1
-        table = [self.places.get(_key(v), other) if v is not None else self.missing for v in values.values]
+        table = [self._places.get(_key(v), other) if v is not None else self.missing for v in values.values]
         return np.asarray(np.array(table, dtype=np.uint8)[values.codes])
 
     def said(self, low: int, high: int) -> str:
@@ -155,15 +158,17 @@ def within(codes: AnyArray, conditions: Sequence[Condition]) -> AnyArray:
     return out
 
 
-def read_features(X: Any, n_rows: int, outcomes: Mapping[str, tuple[AnyArray, AnyArray]]) -> Features:
+def read_features(
+    X: Any, n_rows: int, outcomes: Mapping[str, tuple[AnyArray, AnyArray]], argument: str = "X"
+) -> Features:
     """Judge the ``X`` argument, and code its columns; ``outcomes`` are rows and what happened to them, by class."""
-    columns = named_columns(X, "X", "feature")
+    columns = named_columns(X, argument, "feature")
     if not columns:
-        raise ValueError("X must have at least one column; got none")
-    check_distinct("X", [name for name, _ in columns])
+        raise ValueError(f"{argument} must have at least one column; got none")
+    check_distinct(argument, [name for name, _ in columns])
     each, codes, left, notes = [], [], {}, []
     for name, column in columns:
-        shown = "X" if len(columns) == 1 else f"X[{name!r}]"
+        shown = argument if len(columns) == 1 else f"{argument}[{name!r}]"
         kind, values = read_values(check_column(column, shown, n_rows), shown)
         feature = _categories(name, values) if isinstance(values, Subgroups) else _bins(name, kind, values)
         if isinstance(feature, str):
@@ -179,6 +184,20 @@ def read_features(X: Any, n_rows: int, outcomes: Mapping[str, tuple[AnyArray, An
         codes.append(coded)
     table = np.stack(codes) if codes else np.zeros((0, n_rows), dtype=np.uint8)
     return Features(tuple(each), table, left, tuple(notes))
+
+
+def codes_of_rows(each: Sequence[Feature], wanted: Iterable[int], X: Any, argument: str = "X") -> AnyArray:
+    """Codes (F, n) of new rows for the features that are wanted, which have the names that they had; others are 0."""
+    columns = dict(named_columns(X, argument, "feature"))
+    lengths = {len(check_column(column, f"{argument}[{name!r}]")) for name, column in columns.items()}
+    if len(lengths) != 1:
+        raise ValueError(f"{argument} must have columns of one length; got {sorted(lengths)}")
+    codes = np.zeros((len(each), lengths.pop()), dtype=np.uint8)
+    for at in wanted:
+        if (name := each[at].name) not in columns:
+            raise ValueError(f"{argument} must have the column {name!r}; got {list(columns)}")
+        codes[at] = each[at].codes(columns[name], f"{argument}[{name!r}]")
+    return codes
 
 
 def read_values(column: Any, shown: str, wanted: str = "") -> tuple[str, Any]:
@@ -266,7 +285,7 @@ def _bins(name: str, kind: str, values: FloatArray) -> Feature | str:
         starts = np.unique(np.searchsorted(mass, np.arange(COARSE) * (known.size / COARSE)))
         starts = np.unique(np.append(0, starts[starts < mass.size]))
     values_of = tuple(distinct.tolist()) if exact and n <= _SAMPLE else ()
-    return Feature(name, kind, cuts, values_of if kind == "number" else (), {}, 0, starts)
+    return Feature(name, kind, cuts, values_of if kind == "number" else (), 0, starts)
 
 
 def _shortest(low: float, high: float, kind: str) -> float:
@@ -293,10 +312,9 @@ def _categories(name: str, read: Subgroups) -> Feature | str:
     kept = known
     if len(known) > LEVELS:
         kept = sorted(sorted(known, key=lambda i: (-int(number[i]), i))[:LEVELS])
-    places = {_key(values[i]): code for code, i in enumerate(kept)}
     codes = np.arange(len(kept))
     cuts = codes.astype(np.float64)
-    return Feature(name, "category", cuts, tuple(values[i] for i in kept), places, len(known) - len(kept), codes)
+    return Feature(name, "category", cuts, tuple(values[i] for i in kept), len(known) - len(kept), codes)
 
 
 def _key(value: Any) -> tuple[str, Any]:

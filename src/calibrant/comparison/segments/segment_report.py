@@ -23,8 +23,7 @@ from ...data.printing import (
 from ...data.result import Paged, Picture, Result, Section
 from ...data.types import AnyArray, Interval, Label
 from ...measure.result import ReliabilityCurve
-from ..subgroups.membership import check_column, named_columns
-from .features import Condition, Feature, within
+from .features import Condition, Feature, codes_of_rows, within
 
 #: Segments that a summary names, and features left out that a text names.
 _NAMED, _LEFT = 3, 5
@@ -210,18 +209,9 @@ class SegmentReport(Picture, Paged):
         -------
         ndarray of bool, shape (n, number of segments)
         """
-        columns = dict(named_columns(X, "X", "feature"))
         rules = [self._rules[i] for i in self._found]
         wanted = sorted({one.feature for rule in rules for one in rule})
-        lengths = {len(check_column(column, f"X[{name!r}]")) for name, column in columns.items()}
-        if len(lengths) != 1:
-            raise ValueError(f"X must have columns of one length; got {sorted(lengths)}")
-        codes = np.zeros((len(self._coded), lengths.pop()), dtype=np.uint8)
-        for at in wanted:
-            feature = self._coded[at]
-            if feature.name not in columns:
-                raise ValueError(f"X must have the column {feature.name!r}; got {list(columns)}")
-            codes[at] = feature.codes(columns[feature.name], f"X[{feature.name!r}]")
+        codes = codes_of_rows(self._coded, wanted, X)
         out = np.zeros((codes.shape[1], len(rules)), dtype=bool)
         for j, rule in enumerate(rules):
             out[:, j] = within(codes, rule)

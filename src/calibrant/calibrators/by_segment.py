@@ -1,0 +1,361 @@
+"""Repairs what a calibrator's map leaves wrong in segments of rows, as far as held-out rows gain by it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from ..comparison.segments.confirm import LEAST_VARIANCE
+from ..comparison.segments.features import Condition, Feature, Features, codes_of_rows, read_features
+from ..data import notebook
+from ..data.checks import check_choice, check_int, fold_seed, received
+from ..data.fields import Field, Number, Numbers, Plain, Several, need
+from ..data.progress import working
+from ..data.types import AnyArray, FloatArray
+from ..exceptions import CalibrantWarning
+from .base import WITHOUT_FEATURES, Calibrator, Fitted, check_calibrator, check_seed, fitted_to, parameter
+from .boosted import BoostedTrees, Boosting, need_lightgbm
+from .choosing import earned_weights
+from .crossval import HeldOutEvidence, folds_of
+from .inputs import CalibrationSample, Scores, read_sample, read_scores
+from .segment_offsets import RepairRows, Rule, SegmentOffsets, SegmentSearch
+from .select import AutoCalibrator
+
+_LEARNERS = ("segments", "boosting")
+_COMMON, _REPAIRED = "common", "repaired"
+_KINDS = ("number", "date", "duration", "category")
+
+
+def _check_columns(name: str, value: Any) -> None:
+    listed = list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    if value is not None and not (listed and all(type(one) in (str, int) for one in listed)):
+        raise TypeError(
+            f"{name} must be names or numbers of columns of features, one or a list of them, or None for all; got "
+            f"{received(value)}"
+        )
+
+
+@dataclass(frozen=True)
+class _NoBooster(Field):
+    """Trees of LightGBM, which are not saved."""
+
+    def check(self, name: str, value: Any, sizes: Any) -> None:
+        """None."""
+        need(value is None, f"{name} must be null: trees are not saved")
+
+
+@dataclass(eq=False, repr=False)
+class SegmentCalibrator(Calibrator):
+    r"""A common map, and a repair of segments of rows in which it is wrong; only where held-out rows gain by it.
+
+    A common calibrator gives probabilities q. Then segments are searched as by :func:`calibrant.find_segments` (rows
+    for which up to three conditions on features hold), each beyond the map and the segments before it, and each moves
+    the logits of its rows:
+
+    .. math:: \log r_{ik} = \log q_{ik} + \beta_k + \sum_{j:\, i \in S_j} \gamma_{jk} + \text{const}, \qquad
+        \gamma_{jk}, \beta_k \sim N(0, \sigma^2), \; \sum_k \gamma_{jk} = 0
+
+    All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The part a is
+    the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac12 (1 + 3/m)\, \text{se}^2 /
+    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made anew without them.
+
+    Parameters
+    ----------
+    calibrator : Calibrator, optional
+        The common map; default :class:`AutoCalibrator`, which leaves scores alone where nothing is gained. Its
+        ``input`` and ``labels`` are replaced by those given here.
+    features : str, int, or list of these, optional
+        Columns of a model's features that are searched, for use in :class:`CalibratedModel`; by default all. Otherwise
+        features go to ``fit`` and ``predict_proba`` as ``features=``.
+    learner : {"segments", "boosting"}, default "segments"
+        ``"boosting"``: r has trees of at most eight leaves on features and score instead of segments, boosted by
+        LightGBM from the logits of q on, until held-out rows no longer gain. Needs ``calibrant[boost]``; it repairs
+        more where a model is wrong in many ways, says nothing of where, and cannot be saved as JSON.
+    max_terms : int from 1 to 4, default 3
+        Conditions of a segment at most.
+    max_segments : int, default 20
+        Segments at most.
+    cv : int, default 5
+        Number of stratified folds that judge the repair; fewer where a class has fewer rows.
+    random_state : int, RandomState or None, default 0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    common_ : fitted calibrator
+        The common map.
+    weight_ : float
+        The part a; 0 if nothing was found, or nothing earned.
+    segments_ : list of M str
+        Conditions of the segments, as ``"region is north and age ≥ 60"``.
+    offsets_ : ndarray of shape (M + 1, K)
+        :math:`\gamma_j` of the segments, and last β; for two classes the offset of the log odds is the second minus the
+        first.
+    left_out_ : dict
+        Features that are not used, and why.
+    rules_ : list of M ndarray of shape (T, 3)
+        Conditions by numbers: place of the feature in ``features_``, first code, end.
+    features_ : list of dict
+        How values of the features that are used become codes.
+    booster_ : lightgbm.Booster or None
+        The trees.
+
+    See Also
+    --------
+    calibrant.find_segments : Where the model is wrong, with p-values.
+    calibrant.calibrators.SubgroupCalibrator : Subgroups that are named.
+    calibrant.CalibratedModel : The classifier that passes its features: ``CalibratedModel(model, "segments")``.
+
+    Notes
+    -----
+    Features are read as by :func:`calibrant.find_segments`; new values of a category are in no segment that names one.
+    A search ends where its best segment exceeds no more what the best of as many independent ones has by chance, which
+    is a rule for prediction: p-values are those of :func:`calibrant.find_segments`. Several classes: each is searched
+    against the others. A segment and its complement have a variance of outcomes, :math:`\sum q (1 - q)`, of 20 at
+    least: with fewer rows, or rarer outcomes, the common map remains. How often log-loss on new rows rises, and what is
+    repaired, beside MCGrad: ``benchmarks/coverage/segment_calibrator.md``. Cost: ``cv + 1`` common maps, and as many
+    times ``max_segments`` searches of O(n F) for each of twenty parents.
+
+    References
+    ----------
+    Hébert-Johnson et al. (2018), *Multicalibration: calibration for the (computationally-identifiable) masses*; Tax et
+    al. (2026), *MCGrad: multicalibration at web scale*; Morris (1983), *Parametric empirical Bayes inference*; Foster &
+    George (1994), *The risk inflation criterion for multiple regression*; Ke et al. (2017), *LightGBM*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import SegmentCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p, age, region = rng.random(8000), rng.integers(18, 90, 8000), rng.choice(["north", "south"], 8000)
+    >>> odds = p / (1 - p) * np.where((region == "north") & (age >= 60), 4, 1)
+    >>> y = rng.random(8000) < odds / (1 + odds)
+    >>> fitted = SegmentCalibrator().fit(p, y, features={"age": age, "region": region})
+    >>> fitted.segments_
+    ['age ≥ 60 and region is north']
+    >>> new = {"age": [70, 70], "region": ["north", "south"]}
+    >>> fitted.predict_proba([0.5, 0.5], features=new)[:, 1].round(1).tolist()
+    [0.8, 0.5]
+    """
+
+    calibrator: str | Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
+    features: Any = parameter(None, _check_columns)
+    _: KW_ONLY
+    learner: str = parameter("segments", partial(check_choice, allowed=_LEARNERS))
+    max_terms: int = parameter(3, partial(check_int, least=1, most=4))
+    max_segments: int = parameter(20, partial(check_int, least=1))
+    cv: int = parameter(5, partial(check_int, least=2))
+    random_state: Any = parameter(0, check_seed)
+
+    _state: ClassVar[Mapping[str, Field]] = {
+        "common_": Fitted(),
+        "weight_": Number(0, 1),
+        "offsets_": Numbers(("M+1", "K"), empty=True),
+        "left_out_": Plain(dict),
+        "rules_": Several(Numbers(("T", "3"), 0, kinds="i"), "M", empty=True),
+        "features_": Several(Plain(dict), "F", empty=True),
+        "booster_": _NoBooster(),
+    }
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, features: Any = None, groups: Any = None) -> Self:
+        """Fit the common map and the repair.
+
+        Parameters
+        ----------
+        features : array of shape (n, F), mapping, data frame, or list of columns, optional
+            Features of each row, as ``X`` of :func:`calibrant.find_segments`; without them the common map remains.
+        groups : array-like of shape (n,), optional
+            Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
+        """
+        sample = read_sample(self, scores, y, sample_weight, groups)
+        rows = slice(None) if sample.given is None else sample.given
+        coded = None if features is None else _coded(features, len(y), sample, rows)
+        with working("SegmentCalibrator.fit"):
+            return self._fit_checked(sample, coded=coded)
+
+    def _fit_sample(self, sample: CalibrationSample, features: Any = None, **more: Any) -> Self:
+        """As :meth:`fit`, of rows that were judged already; ``features`` has those of these rows."""
+        coded = None if features is None else _coded(features, len(sample.codes), sample, slice(None))
+        return super()._fit_sample(sample, coded=coded)
+
+    def predict_proba(self, scores: Any, features: Any = None) -> FloatArray:
+        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        features : array of shape (n, F), mapping, data frame, or list of columns, optional
+            Features of each row, with the names that they had in ``fit``; without them rows have the common map, with
+            a CalibrantWarning if there is a repair.
+        """
+        check_is_fitted(self)
+        return self._probabilities_of(read_scores(self, scores, self.input), features=features)
+
+    def _probabilities_of(self, scores: Scores, features: Any = None, **more: Any) -> FloatArray:
+        """As :meth:`predict_proba`, of scores that were judged already."""
+        p = self.common_._probabilities_of(scores)
+        if self.weight_ == 0:
+            return p
+        if features is None:
+            words = f"{WITHOUT_FEATURES} but got none: the common map is used; pass features="
+            warnings.warn(words, CalibrantWarning, stacklevel=3)
+            return p
+        each = [_feature_of(one) for one in self.features_]
+        codes = codes_of_rows(each, range(len(each)), features, "features")
+        if codes.shape[1] != scores.n_rows:
+            raise ValueError(f"features must have one row per score ({scores.n_rows}); got {codes.shape[1]}")
+        repaired = self._repair(each).repaired(p, codes)
+        return np.asarray((1 - self.weight_) * p + self.weight_ * repaired)
+
+    def predict(self, scores: Any, features: Any = None) -> AnyArray:
+        """Most probable class of each row; the first of equals.
+
+        Parameters
+        ----------
+        features : array of shape (n, F), mapping, data frame, or list of columns, optional
+            Features of each row, with the names that they had in ``fit``.
+        """
+        return np.asarray(self.classes_[self.predict_proba(scores, features).argmax(axis=1)])
+
+    @property
+    def segments_(self) -> list[str]:
+        """Conditions of the segments in words."""
+        held = Features(tuple(map(_feature_of, self.features_)), np.zeros((0, 0)), {}, ())
+        return [held.said(_rule_of(rule)) for rule in self.rules_]
+
+    @property
+    def _parts_rows(self) -> bool:
+        """See :class:`Calibrator`."""
+        return True
+
+    def _from_features(self, X: Any) -> dict[str, Any]:
+        """The features that are searched, from those of a model."""
+        X = np.asarray(X) if isinstance(X, list) else X
+        if self.features is None:
+            return {"features": X}
+        columns = list(self.features) if isinstance(self.features, (list, tuple)) else self.features
+        return {"features": _safe_indexing(X, columns, axis=1)}
+
+    def _words_html(self) -> str:
+        """The part that the repair earned, and the segments."""
+        lead = f"{type(self).__name__}, fitted; the repair has the weight {self.weight_:.2f}"
+        if not self.rules_:
+            return notebook.paragraph(lead)
+        columns: dict[str, Sequence[Any]] = {"segment": self.segments_}
+        offsets = self.offsets_[:-1].round(3)
+        columns |= {f"logit of {label}": offsets[:, c].tolist() for c, label in enumerate(self.classes_)}
+        return notebook.paragraph(lead) + notebook.table(columns)
+
+    def _fit(self, sample: CalibrationSample, coded: Features | None = None) -> None:
+        if self.learner == "boosting":
+            need_lightgbm()
+        one = AutoCalibrator() if self.calibrator is None else self.calibrator
+        self.common_ = fitted_to(one, sample)
+        p = self.common_._probabilities_of(sample.scores)
+        self.left_out_ = {} if coded is None else dict(coded.left_out)
+        self._keep_repair(None, (), 0.0, sample.n_classes)
+        if coded is None or not coded.each or _variance(p, sample) < 2 * LEAST_VARIANCE:
+            return
+        folds = folds_of(sample.codes, self.cv, self.random_state, sample.groups)
+        parts, held = [], np.empty_like(p)
+        for train, test in folds:
+            part = sample.part(train)
+            common = fitted_to(one, part)
+            parts.append(RepairRows(common._probabilities_of(part.scores), part, coded.codes[:, train]))
+            held[test] = common._probabilities_of(sample.scores.part(test))
+        rows = RepairRows(p, sample, coded.codes)
+        found, repaired = self._learner(coded).cross_fitted(rows, folds, parts, held)
+        if found is None:
+            return
+        tried = {_COMMON: held, _REPAIRED: repaired}
+        evidence = {name: HeldOutEvidence.of(each, sample) for name, each in tried.items()}
+        earned = earned_weights(tried, evidence, sample, base=_COMMON, goal="log-loss")
+        self._keep_repair(found, coded.each, earned.get(_REPAIRED, 0.0), sample.n_classes)
+
+    def _learner(self, coded: Features) -> SegmentSearch | Boosting:
+        if self.learner == "boosting":
+            return Boosting(coded.each, fold_seed(self.random_state) or 0)
+        return SegmentSearch(coded, self.max_terms, self.max_segments)
+
+    def _keep_repair(
+        self, found: SegmentOffsets | BoostedTrees | None, each: Sequence[Feature], weight: float, k: int
+    ) -> None:
+        """What is applied, and the features that it needs."""
+        self.weight_ = float(weight)
+        self.offsets_: FloatArray = np.zeros((1, k))
+        self.rules_: list[AnyArray] = []
+        self.booster_: Any = None
+        used = list(range(len(each)))
+        if isinstance(found, SegmentOffsets):
+            self.offsets_ = found.offsets
+            used = sorted({one.feature for rule in found.rules for one in rule})
+            self.rules_ = [
+                np.array([(used.index(one.feature), one.low, one.high) for one in rule], dtype=np.int64)
+                for rule in found.rules
+            ]
+        elif found is not None:
+            self.booster_ = found.booster
+        self.features_ = [_kept(each[at]) for at in used]
+
+    def _repair(self, each: Sequence[Feature]) -> SegmentOffsets | BoostedTrees:
+        if self.booster_ is not None:
+            need_lightgbm()
+            return BoostedTrees(each, self.booster_)
+        return SegmentOffsets([_rule_of(rule) for rule in self.rules_], self.offsets_)
+
+    def _check_fitted(self) -> None:
+        """Features can be made again, and rules name their codes."""
+        need([isinstance(v, str) for v in self.left_out_.values()], "left_out_ must have reasons")
+        for one in self.features_:
+            need({*one} == {"name", "kind", "cuts", "values", "rare"}, "features_ must have name, kind, cuts, values")
+            Plain(str).check("name of features_", one["name"], {})
+            need(one["kind"] in _KINDS, f"kind of features_ must be one of {', '.join(_KINDS)}")
+            Numbers(("C",), ascending=True, infinite=True, empty=True).check("cuts of features_", one["cuts"], {})
+            Number(0, whole=True).check("rare of features_", one["rare"], {})
+            Plain(list).check("values of features_", one["values"], {})
+            need(_feature_of(one).missing < 255, "features_ must have fewer codes")
+        for rule in map(_rule_of, self.rules_):
+            need([one.feature < len(self.features_) for one in rule], "rules_ must name one of features_")
+            last = [_feature_of(self.features_[one.feature]).missing for one in rule]
+            bad = [not one.low < one.high <= most + 1 for one, most in zip(rule, last, strict=True)]
+            need(not any(bad), "rules_ must name codes of features_")
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        return self.common_._probabilities_of(scores)
+
+
+def _coded(features: Any, n_rows: int, sample: CalibrationSample, rows: Any) -> Features:
+    """Features of the rows of a sample, as codes."""
+    at = np.arange(n_rows)[rows]
+    happened = {str(label): (at, sample.happened(c)) for c, label in enumerate(sample.classes)}
+    if sample.n_classes == 2:
+        happened = {"": (at, sample.happened(1))}
+    coded = read_features(features, n_rows, happened, "features")
+    return replace(coded, codes=coded.codes[:, rows])
+
+
+def _variance(p: FloatArray, sample: CalibrationSample) -> float:
+    """Variance of the outcomes of a class, of the class that has the most."""
+    return float((sample.weights @ (p * (1 - p))).max()) * sample.effective_rows() / sample.total
+
+
+def _kept(one: Feature) -> dict[str, Any]:
+    """A feature's coding, as it is saved."""
+    cuts = one.cuts if one.ordered else np.zeros(0)
+    return {"name": one.name, "kind": one.kind, "cuts": cuts, "values": list(one.values), "rare": one.rare}
+
+
+def _feature_of(kept: Mapping[str, Any]) -> Feature:
+    """The feature of a coding that was kept."""
+    values = tuple(kept["values"])
+    return Feature(kept["name"], kept["kind"], kept["cuts"], values, kept["rare"], np.zeros(0, dtype=np.intp))
+
+
+def _rule_of(kept: AnyArray) -> Rule:
+    return tuple(Condition(*map(int, one)) for one in kept)
