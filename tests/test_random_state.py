@@ -34,6 +34,7 @@ CALLS = {
     "Accumulator.plot": lambda seed: SUMS.plot(random_state=seed),
     "Accumulator.reliability_curve": lambda seed: SUMS.reliability_curve(random_state=seed),
     "Accumulator.report": lambda seed: SUMS.report(random_state=seed),
+    "SegmentCalibrator": lambda seed: c.SegmentCalibrator(random_state=seed).fit(P, Y, features=X),
     "AutoCalibrator": lambda seed: c.AutoCalibrator(random_state=seed).fit(P, Y),
     "CalibratedModel": lambda seed: c.CalibratedModel(LogisticRegression(), random_state=seed).fit(X, Y),
     "CalibrationMapDisplay.from_calibrators": lambda seed: cal.plot.CalibrationMapDisplay.from_calibrators(

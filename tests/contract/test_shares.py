@@ -139,7 +139,7 @@ def test_every_calibrator(row):
 
 
 def test_the_choice_of_a_calibrator_keeps_the_parts_of_a_row_in_one_fold():
-    from calibrant.calibrators import SubgroupCalibrator, select_calibrator
+    from calibrant.calibrators import SegmentCalibrator, SubgroupCalibrator, select_calibrator
 
     y, p, w = rows("k of n")
     outcomes, scores, weights, given = split(y, p, w)
@@ -152,6 +152,13 @@ def test_the_choice_of_a_calibrator_keeps_the_parts_of_a_row_in_one_fold():
         np.array(scores), outcomes, sample_weight=weights * (by[given] == "north"), by=by[given]
     )
     np.testing.assert_allclose(one.predict_proba(p, by=by), other.predict_proba(p, by=by), **CLOSE)
+    x, kept = {"half": np.arange(N) % 2, "third": np.arange(N) % 3}, np.arange(N) % 5 > 0
+    fitted = SegmentCalibrator("platt", cv=2).fit(p, y, sample_weight=w * kept, features=x)
+    parts = {name: column[given] for name, column in x.items()}
+    again = SegmentCalibrator("platt", cv=2).fit(
+        np.array(scores), outcomes, sample_weight=weights * kept[given], features=parts, groups=given
+    )
+    np.testing.assert_allclose(fitted.predict_proba(p, features=x), again.predict_proba(p, features=x), **CLOSE)
 
 
 @pytest.mark.parametrize("name", list(TESTS))

@@ -220,6 +220,11 @@ FUNCTIONS = {
     "SubgroupCalibrator": lambda y, p, **o: (
         c.SubgroupCalibrator().fit(p, y, by=np.arange(N) % 3, **o).predict_proba(p, by=np.arange(N) % 3)
     ),
+    "SegmentCalibrator": lambda y, p, **o: (
+        c.SegmentCalibrator(c.TemperatureScaling(), cv=2)
+        .fit(p, y, features={"half": np.arange(N) % 2}, **o)
+        .predict_proba(p, features={"half": np.arange(N) % 2})
+    ),
     "OneVsOne": lambda y, p, **o: c.OneVsOne(c.PlattScaling()).fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }

@@ -255,7 +255,7 @@ class SegmentCalibrator(Calibrator):
     def _fit(self, sample: CalibrationSample, coded: Features | None = None) -> None:
         if self.learner == "boosting":
             need_lightgbm()
-        one = AutoCalibrator() if self.calibrator is None else self.calibrator
+        one = AutoCalibrator(random_state=self.random_state) if self.calibrator is None else self.calibrator
         self.common_ = fitted_to(one, sample)
         p = self.common_._probabilities_of(sample.scores)
         self.left_out_ = {} if coded is None else dict(coded.left_out)

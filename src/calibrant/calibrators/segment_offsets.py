@@ -28,6 +28,7 @@ from .temperature import softmax
 #: Standard deviations of offsets that are tried, and how often the mode is found again.
 _SPREADS = np.geomspace(0.02, 4.0, 24)
 _ROUNDS = 8
+_MORE = 2.0
 
 Rule: TypeAlias = tuple[Condition, ...]
 
@@ -119,7 +120,7 @@ class SegmentSearch:
             return []
         here = Features(self.features.each, rows.codes, {}, ())
         searched = searched_for(model, here, Options(self.terms, 0, 0.95), LEAST_VARIANCE)
-        penalty, out = searched.log_number + more, list[tuple[Rule, float]]()
+        penalty, out = searched.log_number + more + _MORE, list[tuple[Rule, float]]()
         for one, *_ in chain_of(model, searched, penalty):
             if one.less(penalty) <= 0 or len(out) == self.most:
                 break
