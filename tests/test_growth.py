@@ -30,8 +30,8 @@ USES = {
     "SubgroupCalibrator": lambda y, p: (
         c.SubgroupCalibrator().fit(p, y, by=(p * 9).astype(int)).predict_proba(p, by=p > 2)
     ),
-    "SegmentCalibrator": lambda y, p: (
-        c.SegmentCalibrator("platt", cv=2).fit(p, y, features={"x": p**2, "half": np.arange(len(y)) % 2})
+    "SegmentCalibrator": lambda y, p: c.SegmentCalibrator("platt", cv=2).fit(
+        p, y, features={"x": p**2, "half": np.arange(len(y)) % 2}
     ),
     "calibration_measures": cal.calibration_measures,
     "decision_curve": cal.decision_curve,

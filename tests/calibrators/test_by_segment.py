@@ -201,7 +201,11 @@ def test_damaged_files_are_refused():
     kept = saved["fitted"]["features_"]["list"][0]["mapping"]
     for name, value, words in (
         ("rules_", {"list": []}, "does not fit"),
-        ("rules_", {"list": [{"array": [[9, 0, 1]], "dtype": "int64"}] * len(saved["fitted"]["rules_"]["list"])}, "name"),
+        (
+            "rules_",
+            {"list": [{"array": [[9, 0, 1]], "dtype": "int64"}] * len(saved["fitted"]["rules_"]["list"])},
+            "name",
+        ),
         ("features_", {"list": [{"mapping": kept | {"kind": "colour"}}]}, "kind of features_"),
         ("features_", {"list": [{"mapping": {"name": "age"}}]}, "must have name, kind"),
         ("booster_", "tree", "trees are not saved"),
@@ -233,5 +237,5 @@ def test_boosting_repairs(k):
     assert loss(repaired, truth) - loss(truth, truth) < 0.5 * (loss(new, truth) - loss(truth, truth))
     again = c.SegmentCalibrator(c.Identity(), learner="boosting").fit(p, y, features=X)
     np.testing.assert_array_equal(again.predict_proba(new, features=there), repaired)
-    with pytest.raises(TypeError, match="booster_=.* cannot be saved"):
+    with pytest.raises(TypeError, match=r"booster_=.* cannot be saved"):
         c.to_dict(fitted)

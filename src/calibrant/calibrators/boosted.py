@@ -73,12 +73,14 @@ class Boosting:
             booster, curve = self._boosted(part, _MOST, judged)
             fits.append(BoostedTrees(self.features, booster))
             curves.append(np.append(curve, np.full(_MOST - len(curve), np.inf))[:_MOST])
-        mass = np.array([rows.sample.weights[test].sum() for _, test in folds])
-        rounds = 1 + int(np.argmin(mass @ np.array(curves)))
+        mass = np.array([[rows.sample.weights[test].sum()] for _, test in folds])
+        losses = mass * np.array(curves)
         out = held.copy()
-        for (_, test), one in zip(folds, fits, strict=True):
+        for i, ((_, test), one) in enumerate(zip(folds, fits, strict=True)):
+            # Rounds that the other folds choose: a fold's own loss would be judged by what chose them.
+            rounds = 1 + int(np.argmin(np.delete(losses, i, axis=0).sum(axis=0)))
             out[test] = BoostedTrees(one.features, one.booster, rounds).repaired(held[test], rows.codes[:, test])
-        booster, _ = self._boosted(rows, rounds, None)
+        booster, _ = self._boosted(rows, 1 + int(np.argmin(losses.sum(axis=0))), None)
         return BoostedTrees(self.features, booster), out
 
     def _boosted(self, rows: RepairRows, rounds: int, judged: RepairRows | None) -> tuple[Any, FloatArray]:

@@ -20,7 +20,16 @@ from ..data.fields import Field, Number, Numbers, Plain, Several, need
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
-from .base import WITHOUT_FEATURES, Calibrator, Fitted, check_calibrator, check_seed, fitted_to, parameter
+from .base import (
+    WITHOUT_FEATURES,
+    Calibrator,
+    Fitted,
+    check_calibrator,
+    check_not_negative,
+    check_seed,
+    fitted_to,
+    parameter,
+)
 from .boosted import BoostedTrees, Boosting, need_lightgbm
 from .choosing import earned_weights
 from .crossval import HeldOutEvidence, folds_of
@@ -63,14 +72,15 @@ class SegmentCalibrator(Calibrator):
         \gamma_{jk}, \beta_k \sim N(0, \sigma^2), \; \sum_k \gamma_{jk} = 0
 
     All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The part a is
-    the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac12 (1 + 3/m)\, \text{se}^2 /
-    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made anew without them.
+    the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 /
+    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made anew without them; c
+    is ``caution``.
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The common map; default :class:`AutoCalibrator`, which leaves scores alone where nothing is gained. Its
-        ``input`` and ``labels`` are replaced by those given here.
+        The common map; default :class:`AutoCalibrator` with this ``caution``, which leaves scores alone where nothing
+        is gained. Its ``input`` and ``labels`` are replaced by those given here.
     features : str, int, or list of these, optional
         Columns of a model's features that are searched, for use in :class:`CalibratedModel`; by default all. Otherwise
         features go to ``fit`` and ``predict_proba`` as ``features=``.
@@ -84,6 +94,8 @@ class SegmentCalibrator(Calibrator):
         Segments at most.
     cv : int, default 5
         Number of stratified folds that judge the repair; fewer where a class has fewer rows.
+    caution : float >= 0, default 4
+        Squared standard errors, twice as many, that gains must exceed: what a change risks against what it gains.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -116,7 +128,7 @@ class SegmentCalibrator(Calibrator):
     Notes
     -----
     Features are read as by :func:`calibrant.find_segments`; new values of a category are in no segment that names one.
-    A search ends where its best segment exceeds no more what the best of as many independent ones has by chance, which
+    A search ends where its best segment exceeds little what the best of as many independent ones has by chance, which
     is a rule for prediction: p-values are those of :func:`calibrant.find_segments`. Several classes: each is searched
     against the others. A segment and its complement have a variance of outcomes, :math:`\sum q (1 - q)`, of 20 at
     least: with fewer rows, or rarer outcomes, the common map remains. How often log-loss on new rows rises, and what is
@@ -152,6 +164,7 @@ class SegmentCalibrator(Calibrator):
     max_terms: int = parameter(3, partial(check_int, least=1, most=4))
     max_segments: int = parameter(20, partial(check_int, least=1))
     cv: int = parameter(5, partial(check_int, least=2))
+    caution: float = parameter(4.0, check_not_negative)
     random_state: Any = parameter(0, check_seed)
 
     _state: ClassVar[Mapping[str, Field]] = {
@@ -255,7 +268,8 @@ class SegmentCalibrator(Calibrator):
     def _fit(self, sample: CalibrationSample, coded: Features | None = None) -> None:
         if self.learner == "boosting":
             need_lightgbm()
-        one = AutoCalibrator(random_state=self.random_state) if self.calibrator is None else self.calibrator
+        auto = AutoCalibrator(caution=self.caution, random_state=self.random_state)
+        one = auto if self.calibrator is None else self.calibrator
         self.common_ = fitted_to(one, sample)
         p = self.common_._probabilities_of(sample.scores)
         self.left_out_ = {} if coded is None else dict(coded.left_out)
@@ -275,7 +289,7 @@ class SegmentCalibrator(Calibrator):
             return
         tried = {_COMMON: held, _REPAIRED: repaired}
         evidence = {name: HeldOutEvidence.of(each, sample) for name, each in tried.items()}
-        earned = earned_weights(tried, evidence, sample, base=_COMMON, goal="log-loss")
+        earned = earned_weights(tried, evidence, sample, base=_COMMON, goal="log-loss", caution=self.caution)
         self._keep_repair(found, coded.each, earned.get(_REPAIRED, 0.0), sample.n_classes)
 
     def _learner(self, coded: Features) -> SegmentSearch | Boosting:

@@ -69,6 +69,7 @@ class Choice:
     identity: str | None
     base: str | None
     n_folds: int
+    caution: float = 1.0
 
     @property
     def heaviest(self) -> str:
@@ -99,7 +100,7 @@ class Choice:
 
     def _weights_of(self, sample: CalibrationSample) -> dict[str, float]:
         held = {name: p for name, p in self.held.items() if name == self.base or name != self.identity}
-        return earned_weights(held, self.found, sample, base=self.base, goal=self.goal)
+        return earned_weights(held, self.found, sample, base=self.base, goal=self.goal, caution=self.caution)
 
     @property
     def averaged(self) -> FloatArray:
@@ -119,6 +120,7 @@ class Choosing:
     rule: str
     random_state: Any
     whole: bool = False
+    caution: float = 1.0
 
     @property
     def averages(self) -> bool:
@@ -196,7 +198,8 @@ class Choosing:
         judge = error_of if judge is None and self.goal == "calibration" else judge
         found = {name: HeldOutEvidence.of(p, sample, judge and judge(p, sample)) for name, p in held.items()}
         chosen, table = chosen_of(found, sample, self.goal, "best" if self.averages else self.rule, identity)
-        choice = Choice(self.goal, {chosen: 1.0}, table, sample, held, found, identity, base, n_folds)
+        about = identity, base, n_folds, self.caution
+        choice = Choice(self.goal, {chosen: 1.0}, table, sample, held, found, *about)
         if self.averages and len(tried) > 1:
             choice = replace(choice, weights=choice._weights_of(sample))
         for row in table:
@@ -311,6 +314,7 @@ def earned_weights(
     *,
     base: str | None,
     goal: str,
+    caution: float = 1.0,
 ) -> dict[str, float]:
     r"""Weights of calibrators by the probabilities (n, K) that they gave for held-out rows, and the evidence of these.
 
@@ -322,7 +326,7 @@ def earned_weights(
 
     of the whole, with its gain over ``base``, which leaves scores alone: the mean of the rows' :math:`g_i`, and the
     standard error of that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal,
-    1/20 for the other: James and Stein's shrinkage. The base keeps the rest. The prior's rows count among those held
+    1/20 for the other, times ``caution``: James and Stein's shrinkage. The base keeps the rest. The prior's rows count among those held
     out, with labels as likely as the base says: what is sure of itself must earn that. With groups, n and m are divided
     by the design effect of the differences: by how much sums of groups vary more than those of as many independent
     rows.
@@ -345,7 +349,8 @@ def earned_weights(
     mixed = np.zeros_like(held[base])
     for name, w in weights.items():
         mixed += w * held[name]
-    part = min(_part(held[base], mixed, sample, score, _OWN if score == goal else _OTHER) for score in SCORES)
+    factors = {score: caution * (_OWN if score == goal else _OTHER) for score in SCORES}
+    part = min(_part(held[base], mixed, sample, score, factor) for score, factor in factors.items())
     return ({base: 1 - part} if part < 1 else {}) | (
         {name: part * w for name, w in weights.items()} if part > 0 else {}
     )

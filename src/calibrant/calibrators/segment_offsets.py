@@ -28,7 +28,8 @@ from .temperature import softmax
 #: Standard deviations of offsets that are tried, and how often the mode is found again.
 _SPREADS = np.geomspace(0.02, 4.0, 24)
 _ROUNDS = 8
-_MORE = 2.0
+#: Log-likelihood by which a segment must exceed what the best one of its length has by chance.
+_BEYOND = 2.0
 
 Rule: TypeAlias = tuple[Condition, ...]
 
@@ -120,7 +121,7 @@ class SegmentSearch:
             return []
         here = Features(self.features.each, rows.codes, {}, ())
         searched = searched_for(model, here, Options(self.terms, 0, 0.95), LEAST_VARIANCE)
-        penalty, out = searched.log_number + more + _MORE, list[tuple[Rule, float]]()
+        penalty, out = searched.log_number + more + _BEYOND, list[tuple[Rule, float]]()
         for one, *_ in chain_of(model, searched, penalty):
             if one.less(penalty) <= 0 or len(out) == self.most:
                 break

@@ -30,6 +30,7 @@ from .base import (
     FittedWithScores,
     Later,
     calibrator_of,
+    check_not_negative,
     check_seed,
     fitted_to,
     needs_fitted,
@@ -353,6 +354,9 @@ class AutoCalibrator(Calibrator):
         The others choose a single candidate: see :func:`select_calibrator`.
     cv : int, default 5
         Number of stratified folds; fewer where a class has fewer rows.
+    caution : float >= 0, default 1
+        Factor of the squared standard errors that are taken from the average's weight. With 4 a change must gain twice
+        as many standard errors: harm is rarer, and gains from few rows are smaller.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -399,6 +403,7 @@ class AutoCalibrator(Calibrator):
     cv: int = parameter(5, partial(check_int, least=2))
     goal: str = parameter("log-loss", partial(check_choice, allowed=GOALS))
     rule: str = parameter(AVERAGE, partial(check_choice, allowed=RULES))
+    caution: float = parameter(1.0, check_not_negative)
     random_state: Any = parameter(0, check_seed)
 
     _state: ClassVar[Mapping[str, Field]] = {
@@ -452,7 +457,7 @@ class AutoCalibrator(Calibrator):
         check_table(self.table_, self.chosen_, applied)
 
     def _choosing(self) -> Choosing:
-        return Choosing(self.cv, self.goal, self.rule, self.random_state)
+        return Choosing(self.cv, self.goal, self.rule, self.random_state, caution=self.caution)
 
     def _fit(self, sample: CalibrationSample) -> None:
         found = _selected(self._choosing(), sample, candidates_for(sample, self.candidates), nested=False)
