@@ -1,4 +1,4 @@
-"""`SegmentCalibrator`: against a written-out likelihood, what it repairs, what it leaves alone, and how features come."""
+"""`SegmentCalibrator`: against a written-out likelihood, what it repairs and leaves alone, and how features come."""
 
 import sys
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.segments.confirm import LEAST_VARIANCE
 from ..comparison.segments.features import Feature
 from ..data.types import AnyArray, FloatArray
 from .base import EPS
@@ -20,11 +19,11 @@ from .temperature import softmax
 #: Rounds at most, and rounds without a gain on held-out rows after which a fold stops.
 _MOST, _PATIENCE = 1000, 50
 _TREES = {
-    "learning_rate": 0.05,
+    "learning_rate": 0.1,
     "num_leaves": 8,
-    "min_sum_hessian_in_leaf": LEAST_VARIANCE,
+    "min_sum_hessian_in_leaf": 5.0,
     "min_data_in_leaf": 1,
-    "lambda_l2": 10.0,
+    "lambda_l2": 1.0,
     "boost_from_average": False,
     "deterministic": True,
     "force_row_wise": True,

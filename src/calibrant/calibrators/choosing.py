@@ -326,10 +326,10 @@ def earned_weights(
 
     of the whole, with its gain over ``base``, which leaves scores alone: the mean of the rows' :math:`g_i`, and the
     standard error of that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal,
-    1/20 for the other, times ``caution``: James and Stein's shrinkage. The base keeps the rest. The prior's rows count among those held
-    out, with labels as likely as the base says: what is sure of itself must earn that. With groups, n and m are divided
-    by the design effect of the differences: by how much sums of groups vary more than those of as many independent
-    rows.
+    1/20 for the other, times ``caution``: James and Stein's shrinkage. The base keeps the rest. The prior's rows
+    count among those held out, with labels as likely as the base says: what is sure of itself must earn that. With
+    groups, n and m are divided by the design effect of the differences: by how much sums of groups vary more than
+    those of as many independent rows.
 
     Cost O(n K) a calibrator.
     """
