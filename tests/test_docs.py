@@ -44,7 +44,7 @@ def test_the_page_of_assumptions_prints_what_it_says(capsys):
 @pytest.mark.slow
 def test_a_newcomer_can_do_all_tasks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert len(newcomer.run(ROOT / "docs" / "how_to.md")) == 18
+    assert len(newcomer.run(ROOT / "docs" / "how_to.md")) == 19
 
 
 @pytest.mark.torch

@@ -146,7 +146,8 @@ def test_an_estimator_shows_its_parameters_and_four_verbs(kind):
 def test_a_calibrator_shows_its_parameters_and_what_scikit_learn_demands(kind):
     shown = {name for name in dir(made(kind)) if not name.startswith("_")}
     more = shown - set(inspect.signature(kind).parameters) - set(SCIKIT_LEARN)
-    routed = {"set_predict_request", "set_predict_proba_request"} if "by" in shown else set()  # `by` can be routed
+    columns = {"by", "features"} & shown  # which can be routed
+    routed = {"set_predict_request", "set_predict_proba_request"} if columns else set()
     streams = {"partial_fit", "set_partial_fit_request"}
     assert more - routed <= {"predict_interval", "calibrator_", "with_prior", "adapt"} | streams
 

@@ -87,6 +87,36 @@ cal.find_segments(lazy_frame, label="left", prob="p_left", X=["age", "region"], 
 The engine of a lazy frame (Polars, DuckDB, Dask, PySpark) draws a million rows, and these are searched. A segment that
 is a hundredth of all rows then has ten thousand.
 
+## Repair
+
+```python
+from calibrant.calibrators import CalibratedModel, SegmentCalibrator
+
+CalibratedModel(model, "segments").fit(X, y)  # by the model's own features; or for probabilities that are there:
+repaired = SegmentCalibrator().fit(p_val, y_val, features=X_val)
+repaired.predict_proba(p_new, features=X_new)
+repaired.segments_, repaired.weight_  # where, and the part of the change that is made
+```
+
+`SegmentCalibrator` first fits a common map (by default `AutoCalibrator`, which leaves scores alone where nothing is
+gained). It then searches segments beyond this map, up to 20, and gives each an offset in the logit. Offsets are fitted
+jointly and shrunk (empirical Bayes). Map, search and offsets are made again without each fifth of the rows. By what
+these held-out rows gain in log-loss and Brier score, and by the standard error of that, the change is made in full, in
+part, or not at all. `caution=` says how many squared standard errors it must gain; with 1 more is repaired, and harm is
+more frequent.
+
+`learner="boosting"` has trees of LightGBM on features and score in place of segments (`pip install
+"calibrant[boost]"`). It repairs more where a model is wrong in many ways, as a linear model is. It does not say where,
+and `save_calibrator`, which saves segments, refuses it (`joblib.dump` saves it).
+
+Several classes: each is searched against the others, and a segment moves the logits of all. Features that the new
+rows lack are an error; values that were not seen are in no segment that names one. A segment needs a variance of
+outcomes, the sum of q (1 - q), of 20 on either side, some 80 rows at even odds and 1,000 at odds of 2 %; with fewer
+rows nothing is changed.
+
+How often the log-loss rises, what is repaired, and MCGrad beside it:
+[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md).
+
 ## From the command line
 
 ```bash

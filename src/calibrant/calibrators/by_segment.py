@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -73,8 +74,8 @@ class SegmentCalibrator(Calibrator):
 
     All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The part a is
     the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 /
-    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made anew without them; c
-    is ``caution``.
+    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made again without them;
+    c is ``caution``.
 
     Parameters
     ----------
@@ -132,8 +133,9 @@ class SegmentCalibrator(Calibrator):
     is a rule for prediction: p-values are those of :func:`calibrant.find_segments`. Several classes: each is searched
     against the others. A segment and its complement have a variance of outcomes, :math:`\sum q (1 - q)`, of 20 at
     least: with fewer rows, or rarer outcomes, the common map remains. How often log-loss on new rows rises, and what is
-    repaired, beside MCGrad: ``benchmarks/coverage/segment_calibrator.md``. Cost: ``cv + 1`` common maps, and as many
-    times ``max_segments`` searches of O(n F) for each of twenty parents.
+    repaired, beside MCGrad: ``benchmarks/coverage/segment_calibrator.md``. Cost: ``cv + 1`` common maps (of an
+    :class:`AutoCalibrator` the choice is made once), and as many times ``max_segments`` searches of O(n F) for each of
+    twenty parents.
 
     References
     ----------
@@ -271,6 +273,8 @@ class SegmentCalibrator(Calibrator):
         auto = AutoCalibrator(caution=self.caution, random_state=self.random_state)
         one = auto if self.calibrator is None else self.calibrator
         self.common_ = fitted_to(one, sample)
+        # Weights of an average stay: choosing again on each fold would take most of the time.
+        again = clone(self.common_.calibrator_) if isinstance(self.common_, AutoCalibrator) else one
         p = self.common_._probabilities_of(sample.scores)
         self.left_out_ = {} if coded is None else dict(coded.left_out)
         self._keep_repair(None, (), 0.0, sample.n_classes)
@@ -280,7 +284,7 @@ class SegmentCalibrator(Calibrator):
         parts, held = [], np.empty_like(p)
         for train, test in folds:
             part = sample.part(train)
-            common = fitted_to(one, part)
+            common = fitted_to(again, part)
             parts.append(RepairRows(common._probabilities_of(part.scores), part, coded.codes[:, train]))
             held[test] = common._probabilities_of(sample.scores.part(test))
         rows = RepairRows(p, sample, coded.codes)
@@ -300,7 +304,7 @@ class SegmentCalibrator(Calibrator):
     def _keep_repair(
         self, found: SegmentOffsets | BoostedTrees | None, each: Sequence[Feature], weight: float, k: int
     ) -> None:
-        """What is applied, and the features that it needs."""
+        """Keep the repair that is applied, and the features that it needs."""
         self.weight_ = float(weight)
         self.offsets_: FloatArray = np.zeros((1, k))
         self.rules_: list[AnyArray] = []

@@ -102,6 +102,7 @@ class SubgroupCalibrator(Calibrator):
     See Also
     --------
     calibrant.subgroup_calibration : Whether subgroups need maps of their own.
+    calibrant.calibrators.SegmentCalibrator : Subgroups that a search finds.
     calibrant.CalibratedModel : The classifier that passes the column of subgroups.
 
     Notes

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_type
-from ..data.types import AnyArray, FloatArray
+from ..data.types import FloatArray
 from ..sums import Edges
 from .base import EPS, Calibrator
 from .by_segment import SegmentCalibrator
@@ -28,7 +28,7 @@ from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
 from .monotone import Knots, VennAbers
 from .multiclass import LEAST_ANSWER, TELLS_APART, OneVsOne, OneVsRest, TopLabelCalibrator, pairs_of
-from .onnx_graph import IR_VERSION, OPSET, Graph, GraphScores, Tensor, coupled_by_likelihood, joined, solved
+from .onnx_graph import OPSET, Graph, GraphScores, Tensor, coupled_by_likelihood, finished, joined, solved
 from .select import AutoCalibrator
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
 from .temperature import EndSmoothing, EnsembleTemperatureScaling, Identity, TemperatureScaling
@@ -90,30 +90,12 @@ def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
             p = _of_subgroups(calibrator, scores, graph.input("by", 1, text=True))
         else:
             p = _probabilities(calibrator, scores)
-    return _finished(graph, p, calibrator.classes_)
+    return finished(graph, p, calibrator.classes_)
 
 
 def _need(package: str) -> None:
     if find_spec(package) is None:
         raise ImportError(f'to_onnx needs {package}, which is not installed: pip install "calibrant[onnx]"')
-
-
-def _finished(graph: Graph, p: Tensor, classes: AnyArray) -> onnx.ModelProto:
-    from onnx import TensorProto, checker, helper
-
-    labels = classes.astype(np.int64) if classes.dtype.kind in "iub" else classes
-    graph.named(p, "probabilities")
-    graph.named(graph.call("Squeeze", p.argmax(), np.array([1])).of(labels), "label")
-    kind = {"i": TensorProto.INT64, "f": TensorProto.DOUBLE}.get(labels.dtype.kind, TensorProto.STRING)
-    outputs = [
-        helper.make_tensor_value_info("label", kind, [None]),
-        helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, [None, len(classes)]),
-    ]
-    whole = helper.make_graph(graph.nodes, "calibrant", graph.inputs, outputs, graph.constants)
-    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)]
-    model = helper.make_model(whole, opset_imports=opsets, producer_name="calibrant", ir_version=IR_VERSION)
-    checker.check_model(model)
-    return model
 
 
 def _read(one: Calibrator, values: Tensor) -> GraphScores:

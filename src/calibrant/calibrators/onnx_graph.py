@@ -304,3 +304,22 @@ def coupled_by_likelihood(answers: Tensor, weights: FloatArray, start: Tensor, k
         largest = n.call("Max", n.call("ReduceMax", n.call("Abs", step), np.array([1])), 1e-12)
         u = u + step * n.call("Min", n.call("Div", 2.0, largest), 1.0)
     return n.call("Softmax", u, axis=1)
+
+
+def finished(graph: Graph, p: Tensor, classes: AnyArray) -> onnx.ModelProto:
+    """The graph as a model: labels and probabilities are its outputs."""
+    from onnx import TensorProto, checker, helper
+
+    labels = classes.astype(np.int64) if classes.dtype.kind in "iub" else classes
+    graph.named(p, "probabilities")
+    graph.named(graph.call("Squeeze", p.argmax(), np.array([1])).of(labels), "label")
+    kind = {"i": TensorProto.INT64, "f": TensorProto.DOUBLE}.get(labels.dtype.kind, TensorProto.STRING)
+    outputs = [
+        helper.make_tensor_value_info("label", kind, [None]),
+        helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, [None, len(classes)]),
+    ]
+    whole = helper.make_graph(graph.nodes, "calibrant", graph.inputs, outputs, graph.constants)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(whole, opset_imports=opsets, producer_name="calibrant", ir_version=IR_VERSION)
+    checker.check_model(model)
+    return model

@@ -85,7 +85,7 @@ class SegmentSearch:
     def cross_fitted(
         self, rows: RepairRows, folds: Folds, parts: Sequence[RepairRows], held: FloatArray
     ) -> tuple[SegmentOffsets | None, FloatArray]:
-        """Offsets by all rows, and the probabilities of each row by a fit to the others, which also searched anew.
+        """Offsets by all rows, and the probabilities of each row by a fit to the others, which searched again.
 
         ``parts`` are rows to fit, fold by fold, and ``held`` probabilities of all rows by common maps that did not see
         them.

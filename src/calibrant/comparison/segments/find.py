@@ -95,7 +95,7 @@ def find_segments(
     See Also
     --------
     calibrant.subgroup_calibration : Subgroups that are named in advance.
-    calibrant.calibrators.SubgroupCalibrator : A calibrator for each of them.
+    calibrant.calibrators.SegmentCalibrator : Repairs the model in segments.
     calibrant.results.SegmentReport : The result, field by field.
 
     Notes
