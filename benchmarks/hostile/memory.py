@@ -263,18 +263,22 @@ def notion_case(name: str, kind: Any, draw: Draw) -> Case:
     return Case(f"{name}({draw})", run, [y, p], (*given, "notion", "score", *signature(cal.estimate).parameters))
 
 
+#: What calibrators take beside scores.
+BESIDE = {"SubgroupCalibrator": "by", "SegmentCalibrator": "features"}
+
+
 def calibrator_case(name: str, kind: Any, draw: Draw) -> Case:
     """A calibrator with drawn parameters: fitted, used on other rows, and saved."""
     rows = Rows(draw)
-    given = drawn_arguments(draw, rows, kind, name, skip=("by",) if name == "SubgroupCalibrator" else ())
+    given = drawn_arguments(draw, rows, kind, name, skip=(BESIDE[name],) if name in BESIDE else ())
     if name == "LabelSmoothing" and not isinstance(given.get("calibrator"), (str, c.Calibrator)):
         draw.say("calibrator", "that")
     p, y = rows.y_prob(), rows.y_true()
     more: dict[str, Any] = {}
     if draw.chance(0.25) or "weight" in rows.wrong:
         more["sample_weight"] = rows.weight()
-    if name == "SubgroupCalibrator":
-        more["by"] = rows.groups()
+    if name in BESIDE:
+        more[BESIDE[name]] = rows.groups()
     then = rows.y_prob("later p") if draw.chance(0.5) else p
     also = draw.one(["", "", "predict", "saved", "partial_fit", "predict_interval"])
     draw.say("then", also)
@@ -284,13 +288,13 @@ def calibrator_case(name: str, kind: Any, draw: Draw) -> Case:
         if also == "partial_fit" and hasattr(made, "partial_fit"):
             made.partial_fit(p, y, **more)
         made.fit(p, y, **more)
-        by = {"by": more["by"]} if "by" in more else {}
+        by = {beside: more[beside] for beside in BESIDE.values() if beside in more}
         if also == "predict":
             return np.asarray(made.predict(then, **by)).size * 0.0
         found = made.predict_proba(then, **by)
         if also == "predict_interval" and hasattr(made, "predict_interval"):
             made.predict_interval(then)
-        if also == "saved" and "by" not in more:
+        if also == "saved" and not by:
             again = c.from_dict(c.to_dict(made)).predict_proba(then)
             if told(again) != told(found):
                 raise EndedError(f"another answer when it was saved: {abs(again - found).max()}")

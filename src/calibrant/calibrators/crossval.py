@@ -146,7 +146,7 @@ def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) ->
         parts, share = (np.asarray(np.bincount(sample.groups, v), dtype=np.float64) for v in (parts, share))
     of_one = float(share @ share)
     square = float(parts @ parts)
-    tails = float(parts**2 @ parts**2) / square**2 - of_one if square > 0 else 0.0
+    tails = float(parts**2 @ parts**2) / square**2 - of_one if square**2 > 0 else 0.0
     df = 1 / of_one - 1
     return MeanDifference(value, float(np.sqrt(variance)), max(1.0, min(df, 2 / tails) if tails > 0 else df))
 
