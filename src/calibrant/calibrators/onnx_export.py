@@ -58,6 +58,8 @@ def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
         Without the packages of ``calibrant[onnx]``.
     TypeError
         For anything but a calibrator or a :class:`CalibratedModel`.
+    ValueError
+        For a :class:`SegmentCalibrator` whose repair reads features.
 
     See Also
     --------
