@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 from scipy.special import expit, log_softmax
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import Pipeline
 
 import calibrant as cal
@@ -137,8 +139,28 @@ def test_within_a_model_features_are_its_own():
     numbers = c.CalibratedModel(LogisticRegression(), c.SegmentCalibrator(features=2), cv=3).fit(X.to_numpy(), y)
     assert numbers.predict_proba(X.to_numpy().tolist()).shape == (4000, 2)
     folds = c.CalibratedModel(LogisticRegression(), "segments", cv=3).fit(X, y, groups=np.arange(4000) // 4)
-    each = [one.predict_proba(inner.predict_proba(X), features=X) for inner, one in folds.pairs_]
-    np.testing.assert_allclose(folds.predict_proba(X), np.mean(each, axis=0))
+    first = folds.pairs_[0][1]
+    assert first.weight_ > 0  # one repair, of the rows of all folds
+    assert all(one.rules_ is first.rules_ for _, one in folds.pairs_)
+    commons = [np.clip(one.common_.predict_proba(inner.predict_proba(X)), 1e-12, 1) for inner, one in folds.pairs_]
+    geometric = np.exp(np.mean(np.log(commons), axis=0))
+    merged = np.mean(commons, axis=0) / 2 + geometric / geometric.sum(axis=1, keepdims=True) / 2
+    np.testing.assert_allclose(folds.predict_proba(X), first._moved(merged, X))
+
+
+def test_features_of_a_model_in_any_container():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.normal(size=3000), "site": rng.integers(0, 3, 3000)})
+    y = (rng.random(3000) < expit(X.a + np.where(X.site == 2, 2, 0))).astype(int)
+    want = c.CalibratedModel(LogisticRegression(), "segments", cv=3).fit(X, y).predict_proba(X)
+    polars = pytest.importorskip("polars").from_pandas(X)
+    for given in (polars, X.to_numpy(), X.to_numpy().tolist()):
+        got = c.CalibratedModel(LogisticRegression(), "segments", cv=3).fit(given, y).predict_proba(given)
+        np.testing.assert_allclose(got, want, atol=1e-9)
+    repeated = c.CalibratedModel(LogisticRegression(), "segments", cv=ShuffleSplit(2, random_state=0)).fit(X, y)
+    assert repeated.predict_proba(X).shape == (3000, 2)
+    with pytest.raises(TypeError, match="X must be dense"):
+        c.CalibratedModel(LogisticRegression(), "segments", cv=3).fit(csr_matrix(X.to_numpy()), y)
 
 
 def test_features_are_routed_through_pipelines():

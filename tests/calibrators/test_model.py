@@ -179,7 +179,7 @@ def test_weights_reach_both(cancer):
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"calibrator": 3}, TypeError, "calibrator must be 'auto', a calibrator"),
+        ({"calibrator": 3}, TypeError, "calibrator must be 'auto', 'segments', a calibrator"),
         ({"cv": "five"}, ValueError, "cv must be an int, a splitter"),
         ({"response": "logits"}, ValueError, "response must be one of"),
         ({"ensemble": 1}, TypeError, "ensemble must be"),

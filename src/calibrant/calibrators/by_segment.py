@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from sklearn.base import clone
@@ -25,6 +26,9 @@ from .base import (
     WITHOUT_FEATURES,
     Calibrator,
     Fitted,
+    FittedWithScores,
+    average,
+    calibrator_of,
     check_calibrator,
     check_not_negative,
     check_seed,
@@ -33,7 +37,7 @@ from .base import (
 )
 from .boosted import BoostedTrees, Boosting, need_lightgbm
 from .choosing import earned_weights
-from .crossval import HeldOutEvidence, folds_of
+from .crossval import Folds, HeldOutEvidence, folds_of
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .segment_offsets import RepairRows, Rule, SegmentOffsets, SegmentSearch
 from .select import AutoCalibrator
@@ -214,17 +218,20 @@ class SegmentCalibrator(Calibrator):
 
     def _probabilities_of(self, scores: Scores, features: Any = None, **more: Any) -> FloatArray:
         """As :meth:`predict_proba`, of scores that were judged already."""
-        p = self.common_._probabilities_of(scores)
+        return self._moved(self.common_._probabilities_of(scores), features)
+
+    def _moved(self, p: FloatArray, features: Any) -> FloatArray:
+        """Probabilities of the common map, repaired."""
         if self.weight_ == 0:
             return p
         if features is None:
             words = f"{WITHOUT_FEATURES} but got none: the common map is used; pass features="
-            warnings.warn(words, CalibrantWarning, stacklevel=3)
+            warnings.warn(words, CalibrantWarning, stacklevel=4)
             return p
         each = [_feature_of(one) for one in self.features_]
         codes = codes_of_rows(each, range(len(each)), features, "features")
-        if codes.shape[1] != scores.n_rows:
-            raise ValueError(f"features must have one row per score ({scores.n_rows}); got {codes.shape[1]}")
+        if codes.shape[1] != len(p):
+            raise ValueError(f"features must have one row per score ({len(p)}); got {codes.shape[1]}")
         repaired = self._repair(each).repaired(p, codes)
         return np.asarray((1 - self.weight_) * p + self.weight_ * repaired)
 
@@ -249,9 +256,23 @@ class SegmentCalibrator(Calibrator):
         """See :class:`Calibrator`."""
         return True
 
+    @property
+    def _merges(self) -> bool:
+        """Common maps by their own rule, before the repair."""
+        return True
+
+    @classmethod
+    def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
+        """The average of the common maps, as each member repairs it."""
+        p = average([(one.common_, scores, {}) for one, scores, _ in members], weights)
+        each = zip(weights, members, strict=True)
+        return np.asarray(sum(w * one._moved(p, more.get("features")) for w, (one, _, more) in each))
+
     def _from_features(self, X: Any) -> dict[str, Any]:
         """The features that are searched, from those of a model."""
         X = np.asarray(X) if isinstance(X, list) else X
+        if hasattr(X, "toarray"):
+            raise TypeError(f"X must be dense: its columns are searched; got a sparse {type(X).__name__}")
         if self.features is None:
             return {"features": X}
         columns = list(self.features) if isinstance(self.features, (list, tuple)) else self.features
@@ -268,17 +289,13 @@ class SegmentCalibrator(Calibrator):
         return notebook.paragraph(lead) + notebook.table(columns)
 
     def _fit(self, sample: CalibrationSample, coded: Features | None = None) -> None:
-        if self.learner == "boosting":
-            need_lightgbm()
-        auto = AutoCalibrator(caution=self.caution, random_state=self.random_state)
-        one = auto if self.calibrator is None else self.calibrator
+        one = self._common()
         self.common_ = fitted_to(one, sample)
         # Weights of an average stay: choosing again on each fold would take most of the time.
         again = clone(self.common_.calibrator_) if isinstance(self.common_, AutoCalibrator) else one
         p = self.common_._probabilities_of(sample.scores)
-        self.left_out_ = {} if coded is None else dict(coded.left_out)
-        self._keep_repair(None, (), 0.0, sample.n_classes)
-        if coded is None or not coded.each or _variance(p, sample) < 2 * LEAST_VARIANCE:
+        self._keep_repair(None, coded, 0.0, sample.n_classes)
+        if not _tells(coded, p, sample):
             return
         folds = folds_of(sample.codes, self.cv, self.random_state, sample.groups)
         parts, held = [], np.empty_like(p)
@@ -287,14 +304,57 @@ class SegmentCalibrator(Calibrator):
             common = fitted_to(again, part)
             parts.append(RepairRows(common._probabilities_of(part.scores), part, coded.codes[:, train]))
             held[test] = common._probabilities_of(sample.scores.part(test))
-        rows = RepairRows(p, sample, coded.codes)
+        self._repair_where_earned(RepairRows(p, sample, coded.codes), coded, folds, parts, held)
+
+    def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+        """One repair for all, by the rows of all samples: each is judged by what the others say."""
+        if len(samples) < 2:
+            return super()._fit_each(samples, more)
+        for sample in samples:
+            self._check(sample)
+        every = CalibrationSample.together(samples)
+        common = clone(calibrator_of(self._common(), every.n_classes))
+        common.set_params(input=every.scores.kind, labels=list(every.classes))
+        commons = common._fit_each(samples, [{}] * len(samples))
+        coded = _coded(_together([m["features"] for m in more]), len(every.codes), every, slice(None))
+        # By a map of its own rows, and by that of the sample before, which did not see them.
+        p, held = (
+            np.concatenate([commons[i - back]._probabilities_of(one.scores) for i, one in enumerate(samples)])
+            for back in (0, 1)
+        )
+        first = clone(self)
+        first._keep_repair(None, coded, 0.0, every.n_classes)
+        if _tells(coded, p, every):
+            of = np.repeat(np.arange(len(samples)), [len(one.codes) for one in samples])
+            folds = [(np.flatnonzero(of != i), np.flatnonzero(of == i)) for i in range(len(samples))]
+            parts = [RepairRows(p[train], every.part(train), coded.codes[:, train]) for train, _ in folds]
+            first._repair_where_earned(RepairRows(p, every, coded.codes), coded, folds, parts, held)
+        out = list[Calibrator]()
+        for one, fitted in zip(samples, commons, strict=True):
+            each = copy(first)
+            each.common_, each.classes_, each.prior_ = fitted, np.asarray(one.classes), _shares(one)
+            each.order_, each.n_features_in_ = None, fitted.n_features_in_
+            out.append(each)
+        return out
+
+    def _common(self) -> str | Calibrator:
+        """The common calibrator, unfitted."""
+        if self.learner == "boosting":
+            need_lightgbm()
+        auto = AutoCalibrator(caution=self.caution, random_state=self.random_state)
+        return auto if self.calibrator is None else self.calibrator
+
+    def _repair_where_earned(
+        self, rows: RepairRows, coded: Features, folds: Folds, parts: Sequence[RepairRows], held: FloatArray
+    ) -> None:
+        """Learn a repair by all rows, and keep the part of it that the held-out rows grant."""
         found, repaired = self._learner(coded).cross_fitted(rows, folds, parts, held)
         if found is None:
             return
         tried = {_COMMON: held, _REPAIRED: repaired}
-        evidence = {name: HeldOutEvidence.of(each, sample) for name, each in tried.items()}
-        earned = earned_weights(tried, evidence, sample, base=_COMMON, goal="log-loss", caution=self.caution)
-        self._keep_repair(found, coded.each, earned.get(_REPAIRED, 0.0), sample.n_classes)
+        evidence = {name: HeldOutEvidence.of(each, rows.sample) for name, each in tried.items()}
+        earned = earned_weights(tried, evidence, rows.sample, base=_COMMON, goal="log-loss", caution=self.caution)
+        self._keep_repair(found, coded, earned.get(_REPAIRED, 0.0), rows.sample.n_classes)
 
     def _learner(self, coded: Features) -> SegmentSearch | Boosting:
         if self.learner == "boosting":
@@ -302,9 +362,11 @@ class SegmentCalibrator(Calibrator):
         return SegmentSearch(coded, self.max_terms, self.max_segments)
 
     def _keep_repair(
-        self, found: SegmentOffsets | BoostedTrees | None, each: Sequence[Feature], weight: float, k: int
+        self, found: SegmentOffsets | BoostedTrees | None, coded: Features | None, weight: float, k: int
     ) -> None:
         """Keep the repair that is applied, and the features that it needs."""
+        each = () if found is None or coded is None else coded.each
+        self.left_out_ = {} if coded is None else dict(coded.left_out)
         self.weight_ = float(weight)
         self.offsets_: FloatArray = np.zeros((1, k))
         self.rules_: list[AnyArray] = []
@@ -358,9 +420,25 @@ def _coded(features: Any, n_rows: int, sample: CalibrationSample, rows: Any) -> 
     return replace(coded, codes=coded.codes[:, rows])
 
 
-def _variance(p: FloatArray, sample: CalibrationSample) -> float:
-    """Variance of the outcomes of a class, of the class that has the most."""
-    return float((sample.weights @ (p * (1 - p))).max()) * sample.effective_rows() / sample.total
+def _together(each: Sequence[Any]) -> Any:
+    """Features of several samples as those of one."""
+    if all(isinstance(one, np.ndarray) for one in each):
+        return np.concatenate(each)
+    import narwhals as nw
+
+    frames = [nw.from_native(one, allow_series=True) for one in each]
+    return nw.concat([one.to_frame() if isinstance(one, nw.Series) else one for one in frames]).to_native()
+
+
+def _tells(coded: Features | None, p: FloatArray, sample: CalibrationSample) -> TypeGuard[Features]:
+    """Whether there are features, and enough variance of the outcomes of a class on both sides of a segment."""
+    variance = float((sample.weights @ (p * (1 - p))).max()) * sample.effective_rows() / sample.total
+    return coded is not None and len(coded.each) > 0 and variance >= 2 * LEAST_VARIANCE
+
+
+def _shares(sample: CalibrationSample) -> FloatArray:
+    """Share of each class."""
+    return np.bincount(sample.codes, sample.weights, sample.n_classes) / sample.total
 
 
 def _kept(one: Feature) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         several classes by :class:`OneVsRest`. For rows with several labels one that takes them, such as
         ``OneVsRest("isotonic", "none")``, or a binary one for each label, with ``"auto"`` :class:`BetaCalibration`.
         ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X, and ``"segments"``, which is
-        :class:`SegmentCalibrator`, its features from all of them.
+        :class:`SegmentCalibrator`, its features from all of them; of several folds there is one repair, by all rows.
     cv : int, splitter, "prefit" or "holdout", default 5
         Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
