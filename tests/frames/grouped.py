@@ -70,6 +70,16 @@ def check_periods(frame_of: Any, weight: str | None = None, n_groups: int = 8, d
     np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-7)
 
 
+def check_days(frame_of: Any) -> None:
+    """Rows of one day are dependent: one column has the times and the groups."""
+    days = np.datetime64("2026-01-01", "us") + (np.arange(3000) // 20).astype("m8[D]")
+    rows = rows_in_groups().with_columns(day=days)
+    found = cal.from_frame(frame_of(rows), label="y", prob="p", groups="day", time="day", every="month").over_time()
+    wanted = cal.calibration_over_time(rows["y"], rows["p"], days, every="month", groups=days)
+    same_parts(found.periods, wanted.periods, 0.06)
+    same_tests(found.period_test, wanted.period_test, 0.06)
+
+
 def check_subgroups(frame_of: Any) -> None:
     """Subgroups of a frame, the report on them and each one's sums."""
     rows = rows_in_groups()

@@ -17,7 +17,7 @@ import calibrant as cal
 
 from .cases import CASES, FOUR, binary_rows, matrix_rows
 from .engines import ENGINES, framed, same
-from .grouped import check_periods, check_subgroups
+from .grouped import check_days, check_periods, check_subgroups
 from .sampled import check_drawn
 from .several_labels import check_labels
 from .test_from_frame import WHAT, check, refused
@@ -79,6 +79,7 @@ def test_periods_of_an_engine(every, frame_of):
 def test_groups_in_periods_and_subgroups_of_an_engine(frame_of):
     check_periods(frame_of)
     check_subgroups(frame_of)
+    check_days(frame_of)
 
 
 def test_an_infinite_loss_of_an_engine(frame_of):

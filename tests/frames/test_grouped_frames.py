@@ -11,7 +11,7 @@ from calibrant.frames import sign_sums
 
 from .cases import FOUR, matrix_rows
 from .engines import IN_MEMORY, framed
-from .grouped import WHAT, check_periods, check_subgroups, of_arrays, rows_in_groups, same_parts, same_tests
+from .grouped import WHAT, check_days, check_periods, check_subgroups, of_arrays, rows_in_groups, same_parts, same_tests
 
 
 @pytest.mark.parametrize("engine", IN_MEMORY)
@@ -26,6 +26,11 @@ def test_weighted_rows_of_groups_in_periods(weight):
 
 def test_of_many_groups_signs_are_drawn():
     check_periods(pl.DataFrame.lazy, n_groups=200, drawn=0.06)  # four standard errors of two of them
+
+
+@pytest.mark.parametrize("engine", IN_MEMORY)
+def test_rows_of_a_day_are_a_group(engine):
+    check_days(partial(framed, engine=engine))
 
 
 @pytest.mark.parametrize("engine", IN_MEMORY)

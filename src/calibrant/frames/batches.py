@@ -162,7 +162,8 @@ def _dask(native: Any, work: Batched) -> Sums:
     """Sums of each partition, added two by two in the workers."""
     from dask.delayed import delayed
 
-    parts = [delayed(_one)(work, part) for part in native.to_delayed()]
+    shared = delayed(work, traverse=False)  # one for all partitions
+    parts = [delayed(_one)(shared, part) for part in native.to_delayed()]
     while len(parts) > 1:
         parts = [
             delayed(merged)(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)

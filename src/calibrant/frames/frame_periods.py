@@ -13,8 +13,11 @@ from ..monitoring.periods import CALENDAR
 _UNITS = {"hour": "1h", "day": "1d", "month": "1mo", "quarter": "1q", "year": "1y"}
 
 
-def by_period(frame: Any, time: Any, every: Any) -> Any:
-    """The frame with a column of times cut to the beginning of periods, by its own engine."""
+def by_period(frame: Any, time: Any, every: Any, kept: str | None = None) -> Any:
+    """The frame with a column of times cut to the beginning of periods, by its own engine.
+
+    ``kept``: name of a new column with the times as they were.
+    """
     check_choice("every", every, CALENDAR)
     read = nw.from_native(frame)
     schema = read.collect_schema()
@@ -25,10 +28,11 @@ def by_period(frame: Any, time: Any, every: Any) -> Any:
     if kind == nw.Date and every == "hour":
         raise ValueError(f"every='hour' needs datetimes; column {time!r} holds dates")
     if read.implementation.is_dask():  # which cuts to fixed lengths only
-        return frame.map_partitions(by_period, time, every)
+        return frame.map_partitions(by_period, time, every, kept)
     column = nw.col(time)
     begin = _monday(column) if every == "week" else column.dt.truncate(_UNITS[every])
-    return read.with_columns(begin.alias(time)).to_native()
+    both = [begin.alias(time), *([] if kept is None else [column.alias(kept)])]
+    return read.with_columns(*both).to_native()
 
 
 def _monday(column: Any) -> Any:

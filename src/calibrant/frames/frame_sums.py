@@ -74,7 +74,8 @@ def from_frame(
     groups : str, optional
         Column of the group of each row (a patient, a prompt): rows of one group are dependent. Takes two further
         passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class; with
-        ``by`` or ``time`` three, and as much per group in each subgroup or period.
+        ``by`` or ``time`` three, and as much per group in each subgroup or period. May be the column ``time``: rows of
+        one day are dependent.
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
@@ -147,7 +148,8 @@ def from_frame(
     if time is not None or every is not None:
         if by is not None:
             raise ValueError("time cannot be combined with by: filter to one value of by")
-        frame, by = by_period(frame, time, every), time
+        kept = f"{time} as group" if groups == time else None
+        frame, by, groups = by_period(frame, time, every, kept), time, kept or groups
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
     roles = {"label": label, "prob": prob, "weight": weight, "groups": groups}
