@@ -67,7 +67,7 @@ def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch,
     # Many groups of few rows are compared by draws, which want the map once more a column.
     cal.subgroup_calibration(y, p, by, estimator=cal.Binned(5), test="in-the-large", n_resamples=2)
     assert columns * n * 0.9 <= sum(mapped) <= n * columns * 2
-    assert Counted.touched == 0
+    assert Counted.touched <= 2 * n * columns  # neighbours are compared once: are rows in order already?
 
 
 def test_drawing_ends_with_the_tenth_as_large_and_else_reaches_far():
