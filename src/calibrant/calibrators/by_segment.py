@@ -44,6 +44,8 @@ from .select import AutoCalibrator
 
 _LEARNERS = ("segments", "boosting")
 _COMMON, _REPAIRED = "common", "repaired"
+#: How much more trees must gain: times ``caution``.
+_OF_TREES = 2.0
 _KINDS = ("number", "date", "duration", "category")
 
 
@@ -79,7 +81,7 @@ class SegmentCalibrator(Calibrator):
     All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The part a is
     the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 /
     \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made again without them;
-    c is ``caution``.
+    c is ``caution``, of trees twice that.
 
     Parameters
     ----------
@@ -100,7 +102,8 @@ class SegmentCalibrator(Calibrator):
     cv : int, default 5
         Number of stratified folds that judge the repair; fewer where a class has fewer rows.
     caution : float >= 0, default 4
-        Squared standard errors, twice as many, that gains must exceed: what a change risks against what it gains.
+        Twice the squared standard errors that the squared gain must exceed: what a change risks against what it gains.
+        Trees must gain twice as many.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -152,13 +155,13 @@ class SegmentCalibrator(Calibrator):
     >>> import numpy as np
     >>> from calibrant.calibrators import SegmentCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> p, age, region = rng.random(8000), rng.integers(18, 90, 8000), rng.choice(["north", "south"], 8000)
-    >>> odds = p / (1 - p) * np.where((region == "north") & (age >= 60), 4, 1)
+    >>> p, tenant, region = rng.random(8000), rng.random(8000) < 0.3, rng.choice(["north", "south"], 8000)
+    >>> odds = p / (1 - p) * np.where((region == "north") & tenant, 4, 1)
     >>> y = rng.random(8000) < odds / (1 + odds)
-    >>> fitted = SegmentCalibrator().fit(p, y, features={"age": age, "region": region})
+    >>> fitted = SegmentCalibrator().fit(p, y, features={"tenant": tenant, "region": region})
     >>> fitted.segments_
-    ['age ≥ 60 and region is north']
-    >>> new = {"age": [70, 70], "region": ["north", "south"]}
+    ['tenant is True and region is north']
+    >>> new = {"tenant": [True, True], "region": ["north", "south"]}
     >>> fitted.predict_proba([0.5, 0.5], features=new)[:, 1].round(1).tolist()
     [0.8, 0.5]
     """
@@ -353,7 +356,9 @@ class SegmentCalibrator(Calibrator):
             return
         tried = {_COMMON: held, _REPAIRED: repaired}
         evidence = {name: HeldOutEvidence.of(each, rows.sample) for name, each in tried.items()}
-        earned = earned_weights(tried, evidence, rows.sample, base=_COMMON, goal="log-loss", caution=self.caution)
+        # Trees find something in any rows, where a search for segments mostly ends with none.
+        caution = self.caution * (_OF_TREES if self.learner == "boosting" else 1)
+        earned = earned_weights(tried, evidence, rows.sample, base=_COMMON, goal="log-loss", caution=caution)
         self._keep_repair(found, coded, earned.get(_REPAIRED, 0.0), rows.sample.n_classes)
 
     def _learner(self, coded: Features) -> SegmentSearch | Boosting:
