@@ -167,7 +167,7 @@ the page of a report draw them. They answer three questions:
 
 
 def table(title: str, rows: list[tuple[str, str]], names: list[str], n: int, found: dict) -> str:
-    lines = [f"### {title}, N = {n:,}".replace(",000", " 000"), "", "| curve | band | " + " | ".join(names) + " |"]
+    lines = [f"## {title}, N = {n:,}".replace(",000", " 000"), "", "| curve | band | " + " | ".join(names) + " |"]
     lines += ["|---|---|" + "---|" * len(names)]
     for method, band in rows:
         entries = []

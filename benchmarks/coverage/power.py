@@ -137,7 +137,7 @@ def main() -> None:
     table = {item: kept[keys[item]] for item in items}
     blocks = []
     for n in SIZES:
-        lines = [f"### N = {n}", "", "| test | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+        lines = [f"## N = {n}", "", "| test | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
         for test in TESTS:
             cells = [f"{100 * table[name, n][test]:.1f}" for name in names]
             lines.append(f"| {test} | " + " | ".join(cells) + " |")

@@ -1,7 +1,8 @@
-"""The candidates for the default, on score distributions that are none of the benchmark's: `docs/default_trials.md`.
+"""The candidates for the default, on score distributions of its own: `docs/development/default_trials.md`.
 
-``python docs/examples/default_trials.py --out RUN_FOLDER --docs docs [--jobs 2]`` predicts 72 score distributions,
-reads them with the paper's 15 curves and every candidate, and writes the table. Stopped, it goes on where it was.
+``python docs/examples/default_trials.py --out RUN_FOLDER --docs docs/development [--jobs 2]`` predicts 72 score
+distributions that are none of the benchmark's, reads them with the paper's 15 curves and every candidate, and writes
+the table. Stopped, it goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Every candidate against the best of the paper's 15 curves *at that size*, on {n}
 the benchmark's (seed {seed}, {mixtures} mixtures, {sets} sets a size). In each cell: ratio of the median 95th
 percentile of the relative error / ratio of the median RMSE / median bias as a share of the truth. The standard error of
 a ratio, by a bootstrap of the mixtures, is about {relative:.2f} and {rmse:.2f} (medians over the table).
-Computed by `docs/examples/default_trials.py`; what to make of it is in [default.md](default.md).
+Computed by `docs/examples/default_trials.py`; what to make of it is in [default.md](../default.md).
 """
 
 

@@ -59,7 +59,7 @@ class Segment(Result):
     adjusted : float
         The p-value, adjusted for the search.
     critical : float
-        Standard errors that the interval reaches on either side: what |z| must exceed for a segment of its length.
+        Standard errors that the interval reaches on either side: what ``|z|`` must exceed for a segment of its length.
     share : float
         Share of the log-loss that recalibration of all rows and of all segments found would save; NaN for a segment
         that was not found.
