@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def _indices(app: Sphinx, error: Exception | None) -> None:
     lines = [
         f"- [{titles[n]}]({base + '/' if base else ''}{n}.html): {first_sentence(app.env.get_doctree(n))}" for n in own
     ]
-    start = "# calibrant\n\n> Tells whether a classifier's probabilities can be trusted, shows it, tests it and repairs it.\n"
+    start = f"# calibrant\n\n> {metadata('calibrant')['Summary']}\n"
     api = [f"- [{titles[n]}]({base + '/' if base else ''}{n}.html)" for n in sorted(titles) if n not in own]
     text = "\n".join([start, "## Pages", "", *lines, "", "## API", "", *api, ""])
     (out / "llms.txt").write_text(text, encoding="utf-8")
