@@ -36,7 +36,7 @@ extensions = [
 ]
 exclude_patterns = ["build", "examples", "**/.ipynb_checkpoints"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
-nitpicky = False
+smartquotes = False  # "--option" stays what is typed
 
 # Pages
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -86,7 +86,7 @@ html_theme_options = {
 }
 if site_url:  # One version: a file of versions beside the site is all that the switcher waits for.
     html_theme_options["switcher"] = {"json_url": f"{site_url.rstrip('/')}/versions.json", "version_match": version}
-    html_theme_options["check_switcher"] = False
+    html_theme_options |= {"check_switcher": False, "navbar_end": ["version-switcher", "theme-switcher"]}
 mathjax_path = "mathjax/tex-svg.js"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

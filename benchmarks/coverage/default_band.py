@@ -132,7 +132,8 @@ PAGE = """# The default band of curves and diagrams
 
 Written by `OMP_NUM_THREADS=1 python -m benchmarks.coverage.default_band --repetitions {repetitions} --write
 docs/development/default_band.md`. Bands are of level 95 %. Coverage is the share of rows, in percent, whose true
-probability lies in the band at their score, ± its standard error over {repetitions} samples; the mean width at the rows is in brackets.
+probability lies in the band at their score, ± its standard error over {repetitions} samples; the mean width at the
+rows is in brackets.
 
 The default of `reliability_curve` and `ReliabilityDisplay` is the posterior of the default estimator's recalibration
 map, with more cosines than the number needs, and spread by a factor of up to 1.2 below 5000 rows. A value that many
