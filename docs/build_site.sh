@@ -2,5 +2,5 @@
 # Builds the site into docs/build/html, warnings as errors: docs/build_site.sh [PYTHON], one that has the extra "docs".
 set -euo pipefail
 cd "$(dirname "$0")"
-"${1:-python}" -m sphinx -W --keep-going -q -j 2 -d build/doctrees . build/html
+"${1:-python}" -m sphinx -W --keep-going -q -d build/doctrees . build/html
 echo "site: $(pwd)/build/html/index.html"
