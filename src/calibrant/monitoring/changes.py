@@ -59,6 +59,9 @@ class Blocks:
     ) -> Blocks:
         """Sums of rows (scores, outcomes, weights, weights of variances) by their block, or of cells of them."""
         n, (s, o, w, t) = ends[0].size, rows
+        if w is not None and t is not None:  # relative weights: cubes of very small or large ones are no numbers
+            scale = float(w.mean())
+            w, t = w / scale, t / scale / scale
         d = pooled.theta.size
         above = np.triu_indices(d)
         sums = np.zeros((4 + d + above[0].size, n))
@@ -190,7 +193,8 @@ def _tail(largest: float, near: FloatArray) -> float:
     """
     from scipy.special import ndtr, owens_t
 
-    new = 4 * owens_t(largest, np.sqrt(np.maximum(1 - near, 0.0) / (1 + near)))
+    near = np.clip(near, -1 + 1e-12, 1.0)  # rounded, of many rows
+    new = 4 * owens_t(largest, np.sqrt((1 - near) / (1 + near)))
     return float(np.minimum(2 * ndtr(-largest) + new.sum(), 1.0))
 
 
