@@ -471,8 +471,9 @@ def display_case(name: str, kind: Any, draw: Draw) -> Case:
         finally:
             pyplot.close("all")
 
-    names = (*signature(cal.report).parameters, "reference", "p_new")
-    return Case(f"{name}.from_predictions({draw})", run, [y, p], names)
+    return Case(
+        f"{name}.from_predictions({draw})", run, [y, p], (*signature(cal.report).parameters, "reference", "p_new")
+    )
 
 
 def kinds() -> dict[str, Kind]:

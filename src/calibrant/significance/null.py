@@ -56,6 +56,16 @@ class Null(ABC):
         """Number of groups; None for independent rows."""
         return None
 
+    @property
+    def listed(self) -> bool:
+        """Whether there are so few sets that all are listed, rather than drawn."""
+        return False
+
+    @property
+    def least(self) -> float:
+        """No p-value is below it."""
+        return 0.0 if self.n_groups is None else least_pvalue(self.n_groups)
+
     def described(self, n_draws: int) -> str:
         """How many of what is drawn, in words."""
         return f"{n_draws} draws of {self.how}"
@@ -89,16 +99,16 @@ class Null(ABC):
         first, most = numbers
         draws = self.draws(statistic, first, rng, size)
         reached, done, near = int((draws >= observed - rounding_of(observed)).sum()), draws.size, rounding_of(observed)
-        if reached >= ENOUGH or most <= first:
+        if reached >= ENOUGH or most <= first or self.listed:
             return self.pvalue(draws, observed), done
         while done < most:
             draws = self.draws(statistic, min(done, most - done), rng, size)
             counts = reached + np.cumsum(draws >= observed - near)
             if counts[-1] >= ENOUGH:
                 done += 1 + int(np.argmax(counts >= ENOUGH))
-                return ENOUGH / done, done
+                return max(ENOUGH / done, self.least), done
             reached, done = int(counts[-1]), done + draws.size
-        return (1 + reached) / (1 + done), done
+        return max((1 + reached) / (1 + done), self.least), done
 
 
 @dataclass(frozen=True)
@@ -249,20 +259,7 @@ class GroupSigns(Null):
             found = share_at_least(draws, observed)
         else:
             found = float((draws >= observed - rounding_of(observed)).mean())
-        return float(np.maximum(found, least_pvalue(self.n_groups)))
-
-    def sequential_pvalue(
-        self,
-        statistic: Callable[[Any], FloatArray],
-        observed: float,
-        numbers: tuple[int, int],
-        rng: np.random.Generator,
-        size: int = 0,
-    ) -> tuple[float, int]:
-        """The same; of all signs where they are listed, and at least ``2^(1 - G)``."""
-        few = (numbers[0], numbers[0]) if self.listed else numbers
-        found, done = super().sequential_pvalue(statistic, observed, few, rng, size)
-        return float(np.maximum(found, least_pvalue(self.n_groups))), done
+        return float(np.maximum(found, self.least))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each group, (G, …), of values (n, …)."""
