@@ -1,11 +1,13 @@
 """The test of periods where there are many courses: draws that end early or go on, and a tail beyond them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import calibrant as cal
 from calibrant.comparison.subgroups.heterogeneity import PooledMap, _most_draws, _range_tails
-from calibrant.significance.null import Null
+from calibrant.significance.null import GroupSigns, Null
 
 from .test_subgroups import cells_of
 
@@ -90,3 +92,18 @@ def test_one_of_many_courses_can_be_rejected(groups):
     (one,) = (c for c in found.courses if c.adjusted["periods"] <= 0.05)
     assert one.course == "7"
     assert one.period_test.pvalue < 1 / 2000
+
+
+def test_signs_that_are_listed_are_listed_once():
+    groups = np.repeat(np.arange(6), 10)
+    residuals = np.random.default_rng(2).normal(size=60) + 0.2
+    signs = GroupSigns.of(groups, residuals**2, residuals**2, np.ones(60))
+    sums = signs.sums(residuals)
+
+    def statistic(some):
+        return np.abs(some @ sums)
+
+    observed = float(statistic(signs.observed)[0])
+    found, done = signs.sequential_pvalue(statistic, observed, (99, 100_000), np.random.default_rng(0))
+    naive = [abs(np.dot(one, sums)) >= observed - 1e-9 for one in product([-1, 1], repeat=6)]
+    assert (found, done) == (pytest.approx(np.mean(naive)), 64)

@@ -19,14 +19,13 @@ from calibrant import calibrators as c
 
 from .drawing import Draw
 from .endings import Case, EndedError, probabilities, told
+from .given import OF_ROWS, as_predictions, as_sums, in_a_frame
 from .options import OPTIONS, value_of
 from .rows import TIMES, Rows
 
 Kind = Callable[[Draw], Case]
 #: Options that make a call quick, given where nothing else is drawn.
 QUICK = {"n_resamples": 20, "max_points": 20}
-#: Parameters that hold rows, or that say which columns of a frame do.
-OF_ROWS = ("y_true", "y_prob", "y_probs", "sample_weight", "groups", "labels", "pos_label", "label", "prob", "weight")
 #: Parameters that are optional only because a frame may replace them, or sums.
 ALWAYS = ("y_prob", "y_probs", "y", "by", "time", "costs", "features", "X")
 #: Public names that are no kind of their own, and why.
@@ -147,24 +146,6 @@ MORE_ROWS = {
 }
 
 
-def in_a_frame(draw: Draw, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Labels, scores and weights as columns of a frame; as they are where they do not fit into one."""
-    y, p, weight = (given.get(key) for key in ("y_true", "y_prob", "sample_weight"))
-    try:
-        p = np.asarray(p)
-        columns = {"y": list(y), **({"p": p} if p.ndim == 1 else {f"p_{i}": p[:, i] for i in range(p.shape[1])})}
-        if weight is not None:
-            columns["w"] = list(weight)
-        frame = draw.one([pd.DataFrame, pl.DataFrame, pa.table])(columns)
-    except (Exception, pl.exceptions.PanicException):  # rows of different lengths, and values that no column holds
-        return [given.pop("y_true"), *([given.pop("y_prob")] if "y_prob" in given else [])], given
-    draw.say("as", f"a frame of {type(frame).__module__.split('.')[0]}")
-    rest = {key: value for key, value in given.items() if key not in ("y_true", "y_prob", "sample_weight")}
-    names = [name for name in columns if name.startswith("p")]
-    rest |= {"label": "y", "prob": draw.one([names[0] if len(names) == 1 else names, "p_*", "q", [], names])}
-    return [frame], rest | ({"weight": "w"} if weight is not None else {})
-
-
 def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
     """A call of a public function."""
     rows = Rows(draw)
@@ -177,9 +158,9 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
         if how < 0.1 and "prob" in parameters:
             args, given = in_a_frame(draw, given)
         elif how < 0.16:
-            args, given = _as_predictions(draw, given)
+            args, given = as_predictions(draw, given)
         elif how < 0.2:
-            args, given = _as_sums(draw, given)
+            args, given = as_sums(draw, given)
         else:
             args = [given.pop("y_true"), given.pop("y_prob")]
     if name in ("estimate_prior", "expected_performance") and isinstance(given.get("reference"), str):
@@ -206,28 +187,6 @@ def _mostly_alone(draw: Draw, given: dict[str, Any]) -> None:
             given.pop(key, None)
     if draw.chance(0.7):
         given["reference"] = cal.as_predictions([0, 1] * 30, np.linspace(0.05, 0.95, 60))
-
-
-def _as_predictions(draw: Draw, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The rows as :class:`Predictions`, where they can be."""
-    inputs = ("y_true", "y_prob", "sample_weight", "groups", "labels", "pos_label", "sum_tolerance", "from_logits")
-    try:
-        made = cal.as_predictions(**{key: given[key] for key in (*inputs, "group_average") if key in given})
-    except (Exception, pl.exceptions.PanicException):
-        return [given.pop("y_true"), given.pop("y_prob")], given
-    draw.say("as", "Predictions")
-    drop = set(inputs if draw.chance(0.9) else inputs[:2]) | {"group_average"}
-    return [made], {key: value for key, value in given.items() if key not in drop}
-
-
-def _as_sums(draw: Draw, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The rows as an :class:`Accumulator`, where they can be."""
-    try:
-        made = cal.Accumulator().update(given["y_true"], given["y_prob"])
-    except (Exception, pl.exceptions.PanicException):
-        return [given.pop("y_true"), given.pop("y_prob")], given
-    draw.say("as", "an Accumulator")
-    return [made], {key: value for key, value in given.items() if key not in OF_ROWS}
 
 
 def estimator_case(name: str, kind: Any, draw: Draw) -> Case:

@@ -261,3 +261,14 @@ def test_boosting_repairs(k):
     np.testing.assert_array_equal(again.predict_proba(new, features=there), repaired)
     with pytest.raises(TypeError, match=r"booster_=.* cannot be saved"):
         c.to_dict(fitted)
+
+
+def test_a_part_of_the_repair_is_a_part_of_the_way():
+    p, y, X, _ = tenants(4000, 3)
+    fitted = c.SegmentCalibrator().fit(p, y, features=X)
+    common = fitted.common_.predict_proba(p)
+    fitted.weight_ = 1.0
+    whole = fitted.predict_proba(p, features=X)
+    assert np.abs(whole - common).max() > 0.1
+    fitted.weight_ = 0.25
+    np.testing.assert_allclose(fitted.predict_proba(p, features=X), 0.75 * common + 0.25 * whole, atol=1e-12)
