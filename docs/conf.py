@@ -6,6 +6,7 @@ host of repositories. `site_parts` makes what is made: navigation, pages of the 
 
 import os
 import sys
+import tomllib
 from importlib.metadata import version as installed
 from pathlib import Path
 
@@ -19,8 +20,9 @@ copyright = "the calibrant developers, BSD-3-Clause"  # noqa: A001 - the name th
 version = release = installed("calibrant")
 
 #: Where the site and the repository will be; empty as long as nobody has said so, and then nothing links there.
-site_url = os.environ.get("CALIBRANT_SITE_URL", "")
-repository_url = os.environ.get("CALIBRANT_REPOSITORY_URL", "")
+with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+    addresses = tomllib.load(file)["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+site_url, repository_url = addresses["documentation"], addresses["repository"]
 
 extensions = [
     "myst_nb",

@@ -146,7 +146,7 @@ def test_a_calibrator_comes_first_for_both_samples():
 @pytest.mark.parametrize(("shift", "prior"), [("none", None), ("covariate", None), ("label", "estimate")])
 def test_intervals_cover_what_labels_say(shift, prior):
     inside = []
-    for seed in range(15):
+    for seed in range(15 if prior is None else 6):  # an estimated prior is fitted again in each resample
         rng = np.random.default_rng(seed)
         y, p = rows(seed, 1500, 1.5)
         labels, new = rows(1000 + seed, 8000, 1.5)
@@ -160,7 +160,7 @@ def test_intervals_cover_what_labels_say(shift, prior):
         inside.append(
             [m.interval.low <= t.reference <= m.interval.high for m, t in zip(found.metrics, true.metrics, strict=True)]
         )
-    assert np.mean(inside) > 0.87  # 95 % of 105, which depend on each other
+    assert np.mean(inside) > 0.87  # 95 % of 105 or 42, which depend on each other
 
 
 def test_known_base_rates_move_the_curve():

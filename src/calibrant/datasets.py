@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from .data.checks import check_choice, check_int, check_number, check_random_state, fold_seed, received
 from .data.types import AnyArray, FloatArray, Label, RandomState
@@ -404,7 +405,7 @@ def _survey_truth(case: str) -> float:
     x = np.linspace(-500, 500, 2_000_001)
     density = np.exp(_survey_log_densities(x)[:, :2]).mean(axis=1)
     scores = 1 / (1 + np.exp(-_SURVEY_SLOPES[case] * x))
-    return float(np.trapezoid(density * np.abs(survey_posterior(x)[:, 1] - scores), x))
+    return float(trapezoid(density * np.abs(survey_posterior(x)[:, 1] - scores), x))
 
 
 def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) -> Sample:

@@ -45,7 +45,7 @@ def test_groups_of_every_kind(name):
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from([f for f in FUNCTIONS if f not in ("report", "compare_models", "subgroup_calibration")]),
     st.sampled_from(list(TRUTHS)),

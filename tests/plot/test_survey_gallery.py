@@ -19,10 +19,12 @@ def script(monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "TO_FIT", 300)
     monkeypatch.setattr(module, "NEW", 200)
+    monkeypatch.setattr(module, "TWO_CLASSES", module.TWO_CLASSES[:1])
+    monkeypatch.setattr(module, "THREE_CLASSES", module.THREE_CLASSES[:1])
     return module
 
 
-def test_every_case_and_every_calibrator_is_drawn(script, tmp_path):
+def test_every_kind_of_picture_and_every_calibrator_is_drawn(script, tmp_path):
     script.every(tmp_path)
     groups = ("one_vs_rest", "all_classes")
     wanted = {f"{case}_maps" for case in script.TWO_CLASSES} | {f"{case}_arrows" for case in script.THREE_CLASSES}

@@ -139,7 +139,7 @@ def page_of(
     try:
         from jinja2 import Environment, FunctionLoader
     except ImportError as error:
-        raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
+        raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[html]"') from error
     options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "finalize": _spelled}
     environment = Environment(loader=FunctionLoader(asset), **options)
     more = {"base": "page.html", "about": made(name), **more}

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from ..data.checks import received
 from ..data.predictions import Predictions
@@ -120,12 +121,12 @@ class BrierCurve(MurphyCurve):
     @property
     def brier_score(self) -> float:
         """Area below the curve: the mean of ``(p - o)²``, 0–1."""
-        return float(np.trapezoid(self.scores, self.thresholds))
+        return float(trapezoid(self.scores, self.thresholds))
 
     @property
     def refinement(self) -> float:
         """Area below the recalibrated curve: what better thresholds leave of the Brier score."""
-        return float(np.trapezoid(self.recalibrated, self.thresholds))
+        return float(trapezoid(self.recalibrated, self.thresholds))
 
     @property
     def calibration(self) -> float:
