@@ -1,7 +1,7 @@
 """README and addresses of the package: links of the README are relative here, and absolute on a package index.
 
 The address of the repository is one setting, ``repository`` below ``[tool.hatch.metadata.hooks.custom]`` in
-`pyproject.toml`. While it is empty no address is invented: the README of the package then has the text of links to files,
+`pyproject.toml`. While it is empty no address is invented: the packaged README has the words of links to files,
 without the links, and no pictures, and the build says so.
 """
 
