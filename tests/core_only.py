@@ -32,8 +32,8 @@ def main() -> None:
     comparison = cal.compare_calibrators([0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.9, 0.4, 0.3, 0.6], cv=2)
     str(comparison)
     comparison.to_dict()
-    check(ImportError, "calibrant[cli]", comparison.to_html)
-    check(ImportError, "calibrant[cli]", report.to_html)
+    check(ImportError, "calibrant[html]", comparison.to_html)
+    check(ImportError, "calibrant[html]", report.to_html)
     check(ImportError, "pandas, polars or pyarrow", report.to_frame)
     from calibrant import cli
 
