@@ -20,7 +20,7 @@ copyright = "the calibrant developers, BSD-3-Clause"  # noqa: A001 - the name th
 version = release = installed("calibrant")
 
 #: Where the site and the repository will be; empty as long as nobody has said so, and then nothing links there.
-with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+with open(Path(__file__).resolve().parents[1] / "pyproject.toml", "rb") as file:
     addresses = tomllib.load(file)["tool"]["hatch"]["metadata"]["hooks"]["custom"]
 site_url, repository_url = addresses["documentation"], addresses["repository"]
 
