@@ -104,8 +104,8 @@ class FrameColumns:
         if kind.is_float() and len(probs) <= 2:
             read, weight = without_shares(read, label, kind, weight, labels, pos)
         floats = [schema[p] for p in probs]
-        kinds = {"Float16": np.float16, "Float32": np.float32}  # by name: narwhals before 2.24 has no half floats
-        dtype = np.result_type(*(kinds.get(str(f), np.float64) for f in floats))
+        kinds = {nw.Float16: np.float16, nw.Float32: np.float32}
+        dtype = np.result_type(*(next((kinds[k] for k in kinds if f == k), np.float64) for f in floats))
         found = cls(
             read,
             "" if truths else label,
@@ -337,9 +337,7 @@ def _in_floats(frame: Any, schema: dict[str, Any], columns: Sequence[str]) -> An
     """
     odd = [c for c in columns if not (schema[c].is_float() or schema[c].is_integer())]
     found = [nw.col(c).cast(nw.Float64) for c in odd]
-    found += [
-        nw.col(c).cast(nw.Float32) for c in columns if str(schema[c]) == "Float16"
-    ]  # which Arrow does not compare
+    found += [nw.col(c).cast(nw.Float32) for c in columns if schema[c] == nw.Float16]  # which Arrow does not compare
     if frame.implementation.is_duckdb():
         found += [nw.when(~nw.col(c).is_null()).then(nw.col(c)).alias(c) for c in columns if schema[c].is_float()]
     return frame.with_columns(*found) if found else frame
