@@ -37,6 +37,7 @@ def test_without_one_there_is_no_link_and_no_picture(build):
     packaged = build.for_an_index(README, "", "v1.2.3")
     assert targets(packaged) == []
     assert "![" not in packaged
+    assert not any(words in packaged for words in re.findall(r"!\[([^\]]+)\]", README))
     assert "docs/how_to.md" in packaged  # the words of the links stay
 
 
