@@ -11,7 +11,7 @@ What has been run is a line each of a file beside the data file, so that a stopp
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import itertools
 import sys
 import time
@@ -62,6 +62,8 @@ class Experiment:
         Texts that other pages quote, from what is kept and the arguments of the quotation.
     some : callable, optional
         Which combinations are cases.
+    needs : sequence of str
+        Modules of other packages, without which no sample can be repeated.
     at : str, optional
         The page, from the root of the checkout; by default beside the script.
     """
@@ -75,6 +77,7 @@ class Experiment:
     timed: Sequence[str] = ()
     figures: Mapping[str, Callable[..., str]] = field(default_factory=dict)
     some: Callable[..., bool] | None = None
+    needs: Sequence[str] = ()
     at: str = ""
 
     @property
@@ -91,6 +94,11 @@ class Experiment:
     def page_file(self) -> Path:
         """The page."""
         return ROOT / self.at if self.at else ROOT / Path(*self.module.split(".")).with_suffix(".md")
+
+    @property
+    def missing(self) -> list[str]:
+        """Those modules it needs that are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
     @cached_property
     def kept(self) -> Kept:
@@ -182,6 +190,8 @@ class Experiment:
         made.add_argument("--quick", action="store_true", help="repeat a few samples of what is kept")
         made.add_argument("--page", action="store_true", help="write the page from what is kept")
         options = made.parse_args()
+        if self.missing and not options.page:
+            raise SystemExit(f"{self.name} needs {', '.join(self.missing)}")
         if options.quick:
             wrong = self.check()
             raise SystemExit("\n".join(wrong) if wrong else 0)

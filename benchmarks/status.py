@@ -19,7 +19,8 @@ def line(one: Experiment) -> tuple[list[str], list[str]]:
     if not one.data.is_file():
         return [one.name, "not run", "", "", "", ""], []
     began = time.perf_counter()
-    differs = one.check()
+    missing = one.missing
+    differs = [] if missing else one.check()
     took = time.perf_counter() - began
     stale = not one.page_file.is_file() or one.page_file.read_text(encoding="utf-8") != one.rendered()
     changed, about = one.kept.changed, one.kept.header
@@ -27,7 +28,7 @@ def line(one: Experiment) -> tuple[list[str], list[str]]:
         one.name,
         about["commit"],
         f"{len(changed)} of {len(about['modules'].split())}" if changed else "none",
-        ("differs" if differs else "same") + f", {took:.1f} s",
+        f"needs {', '.join(missing)}" if missing else ("differs" if differs else "same") + f", {took:.1f} s",
         "differs" if stale else "same",
         f"{float(about['seconds']) / 60:.1f} min",
     ]

@@ -1,16 +1,20 @@
-"""The test of periods where many courses are followed: how often it rejects one course, at the levels of a correction.
+"""Does the test of periods keep its level, and its power, where many courses are followed?
 
-    python -m benchmarks.coverage.period_tests [--repetitions 4000] [--write FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.period_tests [--repetitions 2000]
 
 One of C = 60 courses over 6 periods of 40 rows each, scores of a beta distribution (1, 20): rejected beside all others
-with a p-value of at most 0.05 / 180 (three tests of each). Independent rows, rows of relative weights, and rows in 40
+with a p-value of at most 0.05 / 180 (three tests of each). *Of many* is the test that is then used, *1999 draws* that
+of one course by itself, whose p-value is 1/2000 at least. Independent rows, rows of relative weights, and rows in 40
 groups that are in all periods, whose log-odds vary with a standard deviation of 0.7; calibrated, or with outcomes as
-likely as 1 - (1 - p)^8 in one period. ``1999 draws`` is the test of one course by itself, whose p-value is 1/2000 at
-least.
+likely as 1 - (1 - p)^8 in one period.
 """
 
 from __future__ import annotations
 
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,66 +24,71 @@ from calibrant.comparison.subgroups.heterogeneity import GroupScores, PooledMap,
 from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.data.problem import Problem
 
-from .. import arguments
+from ..experiment import Experiment, title
+from ..markdown import share, table
+from ..provenance import Kept
 
 COURSES, PERIODS, ROWS, GROUPS = 60, 6, 40, 40
 LEAST = 0.05 / 3 / COURSES
 LEVELS = (0.05, 0.01, 0.001, LEAST)
 KINDS = ("independent", "weights", "groups")
+TRUTHS = ("calibrated", "one period differs")
+TESTS = ("of many", "1999 draws")
+#: P-values of draws are compared as fractions.
+_ROUNDED = 1 + 1e-9
 
 
-def pvalues(kind: str, seed: int, *, odd: bool) -> list[float]:
-    """Of one course: among many, and by itself."""
+def sample(rows: str, truth: str, seed: int) -> dict[str, float]:
+    """P-values of one course: among many, and by itself."""
     rng = np.random.default_rng(seed)
     period = np.repeat(np.arange(PERIODS), ROWS)
     p = rng.beta(1, 20, period.size)
-    chance = np.where(odd & (period == 3), 1 - (1 - p) ** 8, p)
+    chance = np.where((truth != "calibrated") & (period == 3), 1 - (1 - p) ** 8, p)
     group = None
-    if kind == "groups":
+    if rows == "groups":
         group = rng.integers(GROUPS, size=period.size)
         odds = np.log(chance / (1 - chance)) + rng.normal(0, 0.7, GROUPS)[group]
         chance = 1 / (1 + np.exp(-odds))
     y = (rng.random(period.size) < chance).astype(np.float64)
-    w = rng.random(period.size) if kind == "weights" else None
+    w = rng.random(period.size) if rows == "weights" else None
     named = Subgroups("period", period, tuple(range(PERIODS)))
     column = SubgroupsOfRows.of(Problem(p, y, w, w is None), named, group)
-    cells = column.cells.coarse()
+    cells = column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
     if pooled is None:
-        return [1.0, 1.0]
+        return dict.fromkeys(TESTS, 1.0)
     about: Any = (cells, pooled, SubgroupTotals.of(cells, pooled), period.size)
     groups = GroupScores.of(cells, pooled)
     among = heterogeneity(*about, np.random.default_rng(seed), groups, least=LEAST, many=True)
-    return [among.pvalue, heterogeneity(*about, np.random.default_rng(seed), groups).pvalue]
+    alone = heterogeneity(*about, np.random.default_rng(seed), groups)
+    return dict(zip(TESTS, (among.pvalue, alone.pvalue), strict=True))
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=4000, write=True).parse_args()
-    n = options.repetitions
-    title = [f"{100 * level:.2g} %" for level in LEVELS[:3]] + ["0.05 / 180"]
-    lines = [
-        "# The test of periods where many courses are followed",
-        "",
-        f"Written by `python -m benchmarks.coverage.period_tests --repetitions {n}`.",
-        "",
-        *str(__doc__).strip().splitlines()[4:],
-        "",
-        "Share of courses, in per cent ± standard error, whose p-value is at most a level.",
-        "",
-        "| rows | truth | test | " + " | ".join(title) + " |",
-        "|---|---|---|" + "---:|" * len(LEVELS),
-    ]
-    for kind in KINDS:
-        for odd, truth in ((False, "calibrated"), (True, "one period differs")):
-            number = n // 10 if odd else n
-            found = np.array([pvalues(kind, seed, odd=odd) for seed in range(number)])
-            for name, each in zip(("of many", "1999 draws"), found.T, strict=True):
-                shares = [float(np.mean(each <= level * (1 + 1e-9))) for level in LEVELS]
-                told = [f"{100 * s:.2f} ± {100 * (s * (1 - s) / number) ** 0.5:.2f}" for s in shares]
-                lines.append(f"| {kind} | {truth} | {name} | " + " | ".join(told) + " |")
-                print(lines[-1], flush=True)
-    arguments.finish(options, lines)
+def page(kept: Kept) -> Iterator[str]:
+    yield from title(__doc__)
+    calm = kept.where(truth="calibrated")["of many"] <= LEVELS[0]
+    yield f"Of calibrated courses the test rejects {share(calm.astype(float))} % at 5 %; of those with an odd period it"
+    yield f"rejects {_odd(kept, 'of many')} % at the level of a correction for all courses, draws alone"
+    yield f"{_odd(kept, '1999 draws')} %."
+    yield ""
+    yield "Share of courses, in per cent with its standard error, whose p-value is at most a level."
+    yield ""
+    head = [f"{100 * level:.2g} %" for level in LEVELS[:3]] + ["0.05 / 180"]
+    yield from table(("rows", "truth", "test", *head), _lines(kept), texts=3)
 
+
+def _odd(kept: Kept, test: str) -> str:
+    return share((kept.where(truth=TRUTHS[1])[test] <= LEAST * _ROUNDED).astype(float))
+
+
+def _lines(kept: Kept) -> Iterator[list[str]]:
+    for case in EXPERIMENT.every():
+        some = kept.where(**case)
+        for name in TESTS:
+            yield [*case.values(), name, *(share((some[name] <= v * _ROUNDED).astype(float)) for v in LEVELS)]
+
+
+EXPERIMENT = Experiment(__spec__.name, {"rows": KINDS, "truth": TRUTHS}, sample, page, repetitions=2000, quick=20)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

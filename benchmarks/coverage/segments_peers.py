@@ -169,6 +169,7 @@ EXPERIMENT = Experiment(
     repetitions=20,
     quick=1,
     timed=[f"{name}: seconds" for name in EVERYBODY],
+    needs=("aif360", "pysubgroup", "sliceline"),
 )
 
 if __name__ == "__main__":

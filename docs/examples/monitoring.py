@@ -122,9 +122,9 @@ Judge each prediction after one fixed delay that is long enough for every label 
 Each of 14 alternatives (log-odds shifted by up to ± 1.2, or stretched by 0.5 to 2) is bet on, and bets begin at every
 row with a small part of the wealth. So a change is found about as soon however long the rows before were calibrated.
 `since` is the row at which the alternative that fits best begins to fit. With `horizon=None` the guarantee is for ever,
-and changes are found later. False alarms and delays, beside other monitors:
-[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md). A monitor that knew how large the change would be
-would be somewhat sooner: [benchmarks/coverage/monitor_bound.md](../benchmarks/coverage/monitor_bound.md).
+and changes are found later. False alarms and delays:
+[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor would be
+that knew the change, and [benchmarks/coverage/monitor_peers.md](../benchmarks/coverage/monitor_peers.md).
 
 Several classes: the confidence, one class, or `notion="classwise"`, which averages the classes' e-values. Rows that
 depend on each other: `groups=`, one bet a group, all of whose rows are in one batch.

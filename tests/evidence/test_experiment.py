@@ -70,6 +70,20 @@ def test_what_is_kept_says_where_it_comes_from(parts):
         kept.where(n=7)
 
 
+def test_what_cannot_be_repeated_here_is_said(parts, monkeypatch):
+    one = made(parts, needs=("json", "a_package_that_nobody_has"))
+    assert one.run(2)
+    assert one.missing == ["a_package_that_nobody_has"]
+    one.page_file.parent.mkdir(parents=True, exist_ok=True)
+    one.page_file.write_text(one.rendered(), encoding="utf-8")
+    cells, wrong = parts["status"].line(one)
+    assert cells[3] == "needs a_package_that_nobody_has"
+    assert not wrong
+    monkeypatch.setattr(sys, "argv", ["means", "--quick"])
+    with pytest.raises(SystemExit, match=r"coverage\.means needs a_package_that_nobody_has"):
+        one.main()
+
+
 def test_a_stopped_run_goes_on_where_it_was(parts):
     calls = []
 
