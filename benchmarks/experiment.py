@@ -62,6 +62,8 @@ class Experiment:
         Texts that other pages quote, from what is kept and the arguments of the quotation.
     some : callable, optional
         Which combinations are cases.
+    portion : callable, optional
+        Share of the repetitions that a combination gets, where some take long; at least one.
     needs : sequence of str
         Modules of other packages, without which no sample can be repeated.
     at : str, optional
@@ -77,6 +79,7 @@ class Experiment:
     timed: Sequence[str] = ()
     figures: Mapping[str, Callable[..., str]] = field(default_factory=dict)
     some: Callable[..., bool] | None = None
+    portion: Callable[..., float] | None = None
     needs: Sequence[str] = ()
     at: str = ""
 
@@ -110,9 +113,13 @@ class Experiment:
         every = [dict(zip(self.cases, values, strict=True)) for values in itertools.product(*self.cases.values())]
         return every if self.some is None else [case for case in every if self.some(**case)]
 
+    def _portion(self, case: Mapping[str, Any]) -> float:
+        return 1.0 if self.portion is None else self.portion(**case)
+
     def run(self, repetitions: int, jobs: int = 1, only: str = "") -> bool:
         """Run what is missing; whether all samples are there, which are then kept in the data file."""
-        asked = [(case, seed) for seed in range(repetitions) for case in self.every()]
+        cases = [(case, max(1, round(repetitions * self._portion(case)))) for case in self.every()]
+        asked = [(case, seed) for seed in range(repetitions) for case, number in cases if seed < number]
         path = self.data.with_suffix(".running.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         with lines_of(path) as (there, add):

@@ -84,6 +84,13 @@ def test_what_cannot_be_repeated_here_is_said(parts, monkeypatch):
         one.main()
 
 
+def test_what_takes_long_has_fewer_samples(parts):
+    one = made(parts, portion=lambda family, n: 0.25 if n == 50 else 1.0)
+    assert one.run(8)
+    assert [len(one.kept.where(family="one", n=n)) for n in (5, 50)] == [8, 2]
+    assert not one.check()
+
+
 def test_a_stopped_run_goes_on_where_it_was(parts):
     calls = []
 
