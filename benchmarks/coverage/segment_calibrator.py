@@ -73,7 +73,7 @@ def planted(n: int, of: float, terms: int, seed: int) -> tuple[Any, ...]:
 
 
 def sample(truth: str, learner: str, seed: int) -> dict[str, float]:
-    """Expected log-loss of new rows as given, by the common map, repaired, and of the truth; gaps of what is planted."""
+    """Log-loss of new rows as given, by the common map, repaired, and of the truth; gaps of planted segments."""
     shape = (MODELS | PLANTED)[truth]
     n = shape[1] if truth in MODELS else shape[0]
     X, s, chance, rng, *inside = (model if truth in MODELS else planted)(*shape, seed)
