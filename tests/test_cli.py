@@ -1,6 +1,7 @@
 """The command: formats, options, exit codes, bad input, streams."""
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -291,6 +292,21 @@ def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
     empty = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert empty.returncode == 2
     assert empty.stderr == b"calibrant: standard input is empty\n"
+
+
+def test_env_lists_what_a_bug_report_needs(capsys):
+    """Versions of what is installed, as the packages themselves say them, and of no tool of ours."""
+    code, out, _ = run(capsys, "env")
+    assert code == 0
+    told = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert told["numpy"] == np.__version__
+    assert told["calibrant"] == cal.__version__
+    assert told["Python"] == platform.python_version()
+    assert {"scipy", "scikit-learn", "system"} <= told.keys()
+    assert not {"pytest", "ruff", "sphinx", "mypy"} & told.keys()
+    code, out, _ = run(capsys, "env", "--json")
+    assert code == 0
+    assert json.loads(out) == told
 
 
 @pytest.mark.slow

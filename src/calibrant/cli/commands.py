@@ -20,6 +20,7 @@ from .output import Output, for_command
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
 from .source import Without
+from .versions import env_command
 
 
 class _Bounded(TyperGroup):
@@ -109,5 +110,6 @@ for _name, _function in (
     ("monitor", monitor_command),
     ("demo", demo_command),
     ("benchmark", benchmark_command),
+    ("env", env_command),
 ):
     _add(_name, _function)
