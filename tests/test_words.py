@@ -21,7 +21,8 @@ TEMPLATES = sorted([*(ROOT / "src").rglob("*.html"), *(ROOT / "src").rglob("*.js
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    # The history has the names and words of its time.
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name != "history.md"),
     *sorted((ROOT / "docs").glob("*.ipynb")),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
 ]
