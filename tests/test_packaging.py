@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,21 @@ def test_the_hook_fills_in_readme_and_urls(build, address, links, capsys):
     assert metadata["urls"].keys() == set(links)
     assert metadata["readme"]["content-type"] == "text/markdown"
     assert ("no repository is set" in capsys.readouterr().err) == (address == "")
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    """Names, least versions, version, summary and license are those of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    run = recipe[recipe.index("  run:\n") : recipe.index("tests:\n")]
+    found = {name: least for name, least in re.findall(r"^    - (\S+) (>=\S+)$", run, re.M)}
+    assert found.pop("python") == project["requires-python"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + [one for name in ("plot", "html", "cli") for one in extras[name]]
+    parts = [re.fullmatch(r"([\w-]+)(>=\S+)", one) for one in needed if not one.startswith("calibrant[")]
+    assert found == {part[1].replace("matplotlib", "matplotlib-base"): part[2] for part in parts}
+    assert f'version: "{project["version"]}"' in recipe
+    assert f"summary: {project['description']}" in recipe
+    assert f"license: {project['license']}" in recipe
+    (script,) = project["scripts"].items()
+    assert " = ".join(script) in recipe
