@@ -64,7 +64,7 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
     run = recipe[recipe.index("  run:\n") : recipe.index("tests:\n")]
-    found = {name: least for name, least in re.findall(r"^    - (\S+) (>=\S+)$", run, re.M)}
+    found = dict(re.findall(r"^    - (\S+) (>=\S+)$", run, re.M))
     assert found.pop("python") == project["requires-python"]
     extras = project["optional-dependencies"]
     needed = project["dependencies"] + [one for name in ("plot", "html", "cli") for one in extras[name]]
