@@ -31,6 +31,7 @@ def names() -> dict:
     import joblib
     import matplotlib.pyplot as plt
     import pandas as pd
+    import polars as pl
     from sklearn.datasets import load_breast_cancer
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
@@ -59,6 +60,11 @@ def names() -> dict:
     y_tags = rng.random((2_000, 4)) < p_tags**1.5
     died_at, left_at = -5 * rng.exponential(size=5_000) / np.log1p(-p), rng.exponential(10, 5_000)
     time, died, p_died = np.minimum(died_at, left_at), died_at <= left_at, p
+    patient = np.arange(len(y_test)) // 3
+    prompt = np.arange(900) // 3
+    stated = rng.random(300)[prompt]
+    right = rng.random(900) < stated**1.3
+    relation = pl.DataFrame({name: frame[name].tolist() for name in frame}).lazy()
     when = np.datetime64("2026-01-01") + np.arange(len(y_test))
     n = rng.integers(1, 30, 400)
     days = pd.DataFrame({"days": n, "rain": rng.binomial(n, p[:400]), "forecast": p[:400]})
@@ -81,6 +87,7 @@ def torch_names() -> dict:
     batches = [
         (network(torch.randn(64, 4, generator=draw)), torch.randint(10, (64,), generator=draw)) for _ in range(3)
     ]
+    masks, images = torch.randint(3, (30, 8, 8), generator=draw), torch.randn(30, 3, 8, 8, generator=draw)
     return locals()
 
 

@@ -53,11 +53,11 @@ def test_the_page_of_assumptions_prints_what_it_says(capsys):
 @pytest.mark.slow
 def test_a_newcomer_can_do_all_tasks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert len(newcomer.run(ROOT / "docs" / "how_to.md")) == 19
+    assert len(newcomer.run(ROOT / "docs" / "how_to.md")) == 26
 
 
 @pytest.mark.torch
 def test_a_newcomer_can_train(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    assert newcomer.run(ROOT / "docs" / "how_to.md", "torch") == ["Train and measure in torch"]
+    assert newcomer.run(ROOT / "docs" / "how_to.md", "torch") == ["Train and measure in torch", "Pixels in torch"]
