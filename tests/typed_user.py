@@ -1,6 +1,6 @@
 """What a user's type checker says of an installed calibrant: results have their types, and a wrong call is seen.
 
-    mypy --strict --python-executable PYTHON_WITH_THE_WHEEL tests/typed_user.py
+mypy --strict --python-executable PYTHON_WITH_THE_WHEEL tests/typed_user.py
 """
 
 from typing import assert_type
