@@ -30,13 +30,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "site_parts.navigation",
     "site_parts.outside",
     "site_parts.api",
     "site_parts.commands",
     "site_parts.after",
 ]
-exclude_patterns = ["build", "examples", "**/.ipynb_checkpoints"]
+exclude_patterns = ["build", "examples", "gallery_examples", "**/.ipynb_checkpoints", "sg_execution_times.rst"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 smartquotes = False  # "--option" stays what is typed
 
@@ -48,6 +49,19 @@ nb_execution_cache_path = str(Path(__file__).parent / "build" / "executed")
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+
+# Gallery
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery_examples",
+    "gallery_dirs": "auto_examples",
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "download_all_examples": False,
+    "min_reported_time": 600,
+    "show_memory": False,
+    "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
+}
 
 # Docstrings
 autodoc_typehints = "none"

@@ -9,11 +9,11 @@ from . import newcomer
 
 ROOT = Path(__file__).parent.parent
 #: Folders of pages that are made when the site is built, and of scripts with their parts of pages.
-MADE, SCRIPTS = ("reference", "tables", "build"), "examples"
+MADE, SCRIPTS = ("reference", "tables", "build", "auto_examples"), ("examples", "gallery_examples")
 OURS = [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))
-    if page.relative_to(ROOT / "docs").parts[0] not in (*MADE, SCRIPTS)
+    if page.relative_to(ROOT / "docs").parts[0] not in (*MADE, *SCRIPTS)
 ]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *OURS]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
