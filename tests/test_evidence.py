@@ -48,7 +48,7 @@ def test_calibrated_models_are_rejected_as_often_as_stated(n, scores):
         s = scores(rng, n)
         return s, (rng.random(n) < s).astype(int)
 
-    assert abs(rejections(draw, 300, n) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)
+    assert abs(rejections(draw, 200, n) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 200)
 
 
 @pytest.mark.slow

@@ -311,7 +311,7 @@ def test_sums_of_labels_and_of_classes_do_not_mix():
 @pytest.mark.slow
 def test_the_test_of_labels_that_are_copies_keeps_its_level():
     """Drawn one by one, copies of a label would seem to agree by chance far too rarely."""
-    rejected, sims = 0, 300
+    rejected, sims = 0, 150
     for seed in range(sims):
         rng = np.random.default_rng(seed)
         p = np.repeat(rng.random((200, 1)), 6, axis=1)

@@ -242,7 +242,7 @@ def command_line(*args, **options):
     )
 
 
-PRINTED = [("--version",), ("--help",), ("report", "good.csv"), ("report", "good.csv", "--json")]
+PRINTED = [("--version",), ("report", "good.csv"), ("report", "good.csv", "--json")]
 PRINTED += [("report", "good.csv", "--html", "-"), ("apply", "platt.json", "good.csv", "--out", "-")]
 
 

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks, links an
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*WRITERS][::3])  # all of them, and more kills: python -m tests.hostile.writers
+@pytest.mark.parametrize("name", [*WRITERS][::4])  # all of them, and more kills: python -m tests.hostile.writers
 def test_whatever_happens_there_is_the_old_file_or_the_new_one(name, tmp_path):
     # Nobody must be able to reach it, which no folder of pytest lets him.
     folder = Path(writing.tempfile.mkdtemp(prefix="calibrant-writers-"))
     folder.chmod(0o755)
     try:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-        args = [sys.executable, "-m", "tests.hostile.writers", name, str(folder / "all"), "3"]
+        args = [sys.executable, "-m", "tests.hostile.writers", name, str(folder / "all"), "2"]
         done = subprocess.run(args, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
     finally:

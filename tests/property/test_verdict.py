@@ -186,14 +186,14 @@ def check(seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(5))
 @pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")
 def test_no_report_contradicts_itself(part):
     check(range(12 * part, 12 * (part + 1)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(3))
 @pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")
 def test_none_of_many_reports_contradicts_itself(part):
     """More than these are checked by ``python -m benchmarks.contradictions``."""
