@@ -37,7 +37,14 @@ extensions = [
     "site_parts.commands",
     "site_parts.after",
 ]
-exclude_patterns = ["build", "examples", "gallery_examples", "**/.ipynb_checkpoints", "sg_execution_times.rst"]
+exclude_patterns = [
+    "build",
+    "examples",
+    "gallery_examples",
+    "auto_examples/*.ipynb",
+    "**/sg_execution_times.rst",
+    "**/.ipynb_checkpoints",
+]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 smartquotes = False  # "--option" stays what is typed
 
