@@ -287,6 +287,7 @@ def test_a_summary_of_models_names_the_better_ones():
     said = cal.compare_models(y, models).summary
     assert re.match(r"(good|as good) is better calibrated than bad and worse; no significant difference between", said)
     against = cal.compare_models(y, models, reference="bad").summary
+    assert cal.compare_models(y, {"one": p, "same": p}).summary.startswith("There is no significant difference between")
     assert against.startswith("good and as good are better calibrated than bad; bad is better calibrated than worse (")
 
 
@@ -297,6 +298,7 @@ def test_a_summary_of_groups_names_those_that_are_off():
     found = cal.subgroup_calibration(y, p, {"site": group})
     assert found.summary.startswith("1 of the 3 subgroups is miscalibrated: 1 (less frequent than predicted, error 0.1")
     assert found.summary.endswith("Subgroups of site differ at equal scores.")
+    assert cal.subgroup_calibration(y, p, group).summary.endswith(" Subgroups differ at equal scores.")
     fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
     assert fine.summary == "None of the 3 subgroups is significantly miscalibrated at 0.05."
     # As many outcomes as stated, but too steep: which way a group is off is not said where its gap may be 0.

@@ -41,6 +41,8 @@ SEEN = [
     "reference/api/calibrant.report",
     "reference/api/calibrant.results.Report",
     "tables/arena_repair",
+    "auto_examples/index",
+    "auto_examples/plot_12_segments",
 ]
 WIDTHS = (390, 820, 1280)
 

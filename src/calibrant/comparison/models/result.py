@@ -322,7 +322,8 @@ class ModelComparison(Picture, Paged):
         if worse:
             said.append(f"{first} is better calibrated than {_listed(worse)}")
         if alike:
-            said.append(f"no significant difference between {first} and {_listed(alike)}")
+            no = "no" if said else "There is no"
+            said.append(f"{no} significant difference between {first} and {_listed(alike)}")
         return f"{'; '.join(said)} ({measure_text(measure)}, {self.n_samples:,} rows)."
 
     def _sections(self) -> list[Section]:

@@ -15,6 +15,7 @@ from ...data.columns import check_distinct
 from ...data.convert import to_array
 from ...data.labels import _plain, _sort_key, is_missing
 from ...data.types import AnyArray, Label
+from .result import UNNAMED
 
 #: Between the values of an intersection, and between names of its columns.
 _BOTH = " and "
@@ -95,7 +96,7 @@ def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
     return column
 
 
-def named_columns(by: Any, argument: str = "by", unnamed: str = "subgroup") -> list[tuple[str, Any]]:
+def named_columns(by: Any, argument: str = "by", unnamed: str = UNNAMED) -> list[tuple[str, Any]]:
     """Names and columns of a mapping, a frame, a matrix, a list of columns, or a single column."""
     if by is None or isinstance(by, (str, bytes)):
         raise TypeError(f"{argument} must be a column, several of them, a mapping or a data frame; got {received(by)}")

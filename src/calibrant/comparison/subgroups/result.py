@@ -23,8 +23,9 @@ from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 
-#: Subgroups that a summary names.
+#: Subgroups that a summary names; and what a column without a name is called.
 _NAMED = 3
+UNNAMED = "subgroup"
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,7 +290,8 @@ class SubgroupReport(Picture, Paged):
             said = f"{many} subgroups {'is' if len(off) == 1 else 'are'} miscalibrated: {', '.join(named)}{more}."
         differ = [c.name for c in self.columns if c.heterogeneity.pvalue <= 1 - self.level]
         if differ:
-            said += f" Subgroups of {', '.join(differ)} differ at equal scores."
+            of = "" if differ == [UNNAMED] else f" of {', '.join(differ)}"
+            said += f" Subgroups{of} differ at equal scores."
         return said
 
     def _sections(self) -> list[Section]:
