@@ -6,7 +6,8 @@ Needs `pip install scikit-survival==0.28.0`. Weights are compared with those of 
 scores with `sksurv.metrics.brier_score`, which divides by the number of rows where `calibrant.brier_score` divides by
 the sum of weights: the mean weight is between them. The censoring distribution is that of all rows, and that of the
 first half (`reference`), judged on the second. Drawn rows have times that are whole numbers of few values, so that
-events and censorings are tied, or times without ties. Last come the numbers that `tests/test_censoring.py` has copied.
+events and censorings are tied, or times without ties. Last come the numbers that `tests/measure/test_censoring.py` has
+copied.
 """
 
 from __future__ import annotations

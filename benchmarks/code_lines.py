@@ -2,7 +2,7 @@
 
     python -m benchmarks.code_lines [--most 15] [--write benchmarks/code_lines.md]
 
-`tests/test_code_lines.py` keeps both within limits.
+`tests/project/test_code_lines.py` keeps both within limits.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def found(name: str, scale: float, shift: float, repetition: int) -> dict[str, A
     made: dict[str, Any] = {}
     for how, groups in (("rows", None), ("groups", group)):
         if how == "groups" and len(np.unique(group)) == len(group):
-            made[how] = made["rows"]  # no groups at all: tests/test_groups.py says so
+            made[how] = made["rows"]  # no groups at all: tests/data/test_groups.py says so
             continue
         p = cal.as_predictions(outcome, stated, groups=groups, labels=[0, 1])
         one: dict[str, Any] = {}

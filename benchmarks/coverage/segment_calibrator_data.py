@@ -181,9 +181,9 @@ def page(kept: Kept) -> Iterator[str]:
     for learner in LEARNERS:
         less, more = ([_beside(kept, learner, what, sign) for what in ("loss", "gap")] for sign in (-1, 1))
         n = len(EXPERIMENT.every())
-        yield f"Beside MCGrad, {learner} have a smaller log-loss for {less[0]} of {n} models and a larger one for"
-        yield f"{more[0]}, by more than two standard errors; the worst gap of a named segment is smaller for {less[1]}"
-        yield f"and larger for {more[1]}."
+        yield f"With `learner={learner!r}` the log-loss is smaller than MCGrad's for {less[0]} of {n} models and larger"
+        yield f"for {more[0]}, by more than two standard errors; the worst gap of a named segment is smaller for"
+        yield f"{less[1]} and larger for {more[1]}."
     yield ""
     yield "Means over seeds, with standard errors of what is saved of the log-loss in per cent, and of how much larger"
     yield "the gap is than MCGrad's (*wider*)."

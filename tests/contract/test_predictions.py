@@ -38,7 +38,7 @@ THREE = {"SimplexDisplay.from_predictions"}
 OF_ROWS = ("labels", "pos_label", "sample_weight", "sum_tolerance", "from_logits")
 
 
-#: Judges scores of any kind, by the rules of calibrators, and its result holds times: tests/test_compare.py.
+#: Judges scores of any kind, by the rules of calibrators, and its result holds times: test_compare_calibrators.py.
 OTHERS = ("compare_calibrators",)
 
 

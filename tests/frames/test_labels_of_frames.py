@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 
-from ..test_cli import run
+from ..commands import run
 from .engines import IN_MEMORY, framed
 from .several_labels import COLUMNS, NAMES, arrays, check_labels, labelled_rows
 

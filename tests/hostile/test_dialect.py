@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ..test_cli import run
+from ..commands import run
 from .files import FILES
 
 pytestmark = [

@@ -15,7 +15,7 @@ import calibrant as cal
 from calibrant import llm
 from calibrant.exceptions import UnreadAnswersWarning
 
-from ..test_cli import run
+from ..commands import run
 
 LOGS = Path(__file__).parent / "logs"
 
