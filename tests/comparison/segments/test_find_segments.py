@@ -55,6 +55,17 @@ def test_the_planted_segment_is_found_and_said(way):
         assert one.gap == pytest.approx((y - p)[mask].mean())
 
 
+def test_beyond_much_work_there_are_fewer_draws(monkeypatch):
+    """99 in place of 199: the least p-value is 1/100, unless the level asks for a smaller one."""
+    y, p, X, _ = data()
+    (usual,) = cal.find_segments(y, p, X, confirm="simulate").segments
+    monkeypatch.setattr(confirm, "_MOST_WORK", 1.0)
+    (few,) = cal.find_segments(y, p, X, confirm="simulate").segments
+    (strict,) = cal.find_segments(y, p, X, confirm="simulate", level=0.99).segments
+    assert (usual.adjusted, few.adjusted, strict.adjusted) == (1 / 200, 1 / 100, 1 / 200)
+    assert few.condition == strict.condition
+
+
 def test_nothing_is_found_where_nothing_is():
     rng = np.random.default_rng(5)
     _y, p, X, _ = data()

@@ -16,12 +16,15 @@ from .features import Condition, Features
 from .offsets import OffsetModel, SegmentRows
 from .search import FoundSegment, Limits, Searched, inflation_of
 
-#: Draws of the search; segments of a class that are found at most; and those that are confirmed on other rows.
-DRAWS, MOST, MOST_SPLIT = 199, 10, 5
+#: Draws of the search, and where that takes minutes; segments of a class that are found at most; and those that are
+#: confirmed on other rows.
+DRAWS, FEW_DRAWS, MOST, MOST_SPLIT = 199, 99, 10, 5
 #: Variance, in outcomes, that a segment and its complement have at least; in each half of a split.
 LEAST_VARIANCE, LEAST_VARIANCE_SPLIT = 20.0, 10.0
 #: Cost, in rows × features × draws, up to which all rows are searched and outcomes are drawn.
 _MOST_WORK = 2e9
+#: Draws beyond the quantile of the level, at least.
+_ENOUGH = 2
 #: Residuals drawn at a time.
 _TOGETHER = 1 << 20
 
@@ -98,12 +101,14 @@ def simulate(
     """All rows are searched, and the largest rank is compared with those of outcomes drawn from the map of all rows."""
     known = [(k, model) for k, rows in enumerate(problems) if (model := OffsetModel.of(rows)) is not None]
     tasks = [(k, model, searched_for(model, features, options, LEAST_VARIANCE)) for k, model in known]
-    ranks = np.full((len(tasks), DRAWS, options.terms + 1), -np.inf)
-    with progress_bar("draws", DRAWS * len(tasks)) as advance:
+    few = (FEW_DRAWS + 1) * (1 - options.level) >= _ENOUGH and not fits(features, problems)
+    number = FEW_DRAWS if few else DRAWS
+    ranks = np.full((len(tasks), number, options.terms + 1), -np.inf)
+    with progress_bar("draws", number * len(tasks)) as advance:
         for of, (_, model, searched) in zip(ranks, tasks, strict=True):
             together = max(1, _TOGETHER // model.chance.size)
-            for start in range(0, DRAWS, together):
-                drawn = searched.best(model.draws(min(together, DRAWS - start), rng))
+            for start in range(0, number, together):
+                drawn = searched.best(model.draws(min(together, number - start), rng))
                 for row, lengths in enumerate(drawn, start):
                     of[row, [len(one.conditions) for one in lengths]] = [one.rank for one in lengths]
                 advance(len(drawn))
@@ -111,7 +116,7 @@ def simulate(
     held = np.isfinite(ranks)
     penalty = np.where(held, ranks, 0.0).sum(axis=1) / np.maximum(held.sum(axis=1), 1)
     largest = (ranks - penalty[:, None]).max(axis=(0, 2), initial=-np.inf)
-    bound = float(np.sort(largest)[min(int(np.ceil((DRAWS + 1) * options.level)), DRAWS) - 1])
+    bound = float(np.sort(largest)[min(int(np.ceil((number + 1) * options.level)), number) - 1])
     out = []
     for (k, model, searched), less in zip(tasks, penalty, strict=True):
         before = 0.0

@@ -68,9 +68,9 @@ def find_segments(
     confirm : {"auto", "simulate", "split"}, default "auto"
         How to tell a segment from what a search finds by chance. ``"simulate"``: all rows are searched, and the best
         segment is compared with the best ones of 199 searches on outcomes drawn from c (for dependent rows, on
-        residuals of which whole groups change their sign). ``"split"``: half of the rows, or of the groups, is
-        searched, and the other tests what was found. ``"auto"``: the former up to
-        :math:`10^7` values of features, which takes a minute or so.
+        residuals of which whole groups change their sign), or of 99 beyond :math:`10^7` values of features.
+        ``"split"``: half of the rows, or of the groups, is searched, and the other tests what was found. ``"auto"``:
+        the former up to :math:`10^7` values, which takes a minute or so.
     max_rows : int, optional
         Rows that are searched at most: a random sample, of whole groups. By default all. With it, the frame that names
         of columns are of may be a lazy one of Polars, DuckDB, Dask or PySpark, whose engine draws the rows, not whole
