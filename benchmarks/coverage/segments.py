@@ -56,9 +56,9 @@ BANDS = {"less than none": (-np.inf, 0), "0 to 2": (0, 2), "2 to 4": (2, 4), "mo
 def portion(truth: str, way: str) -> float:
     """Share of the repetitions that a case gets."""
     if truth in PLANTED:
-        many = {5_000: 0.05, 20_000: 0.05, 100_000: 0.01, 1_000_000: 0.005}[PLANTED[truth][0]]
+        many = {5_000: 0.02, 20_000: 0.02, 100_000: 0.005, 1_000_000: 0.002}[PLANTED[truth][0]]
         return many if way == "simulate" else 2 * many
-    return {"5 features": 0.2, "50 features": 0.1, "500 features": 0.01}.get(truth, 0.2) if way == "simulate" else 1.0
+    return {"50 features": 0.05, "500 features": 0.005}.get(truth, 0.2) if way == "simulate" else 1.0
 
 
 def features(n: int, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
