@@ -151,7 +151,8 @@ class Experiment:
         ]
         nan = float("nan")
         names = list(dict.fromkeys(name for _, numbers in rows for name in numbers))
-        columns: dict[str, list[Any]] = {name: [case[name] for case, _ in rows] for name in (*self.cases, "seed")}
+        # As text: what tells cases apart is compared as such.
+        columns: dict[str, list[Any]] = {name: [str(case[name]) for case, _ in rows] for name in (*self.cases, "seed")}
         columns |= {name: [float(numbers.get(name, nan)) for _, numbers in rows] for name in names}
         case, seed = asked[0]
         _timed(self.sample, case, seed)  # here, so that what it loads is seen

@@ -239,9 +239,6 @@ WRONG = {
     ),
     "cells": (lambda: cal.from_frame(BAD, **WHAT, n_cells=5000), ValueError, "n_cells must be one of 4096, 8192"),
     "choice": (lambda: cal.from_frame(BAD, **WHAT, on_invalid="skip"), ValueError, "on_invalid must be one of"),
-    "time and by": (
-        lambda: cal.from_frame(BAD, **WHAT, by="times", time="part", every="day"), ValueError, "time cannot be combined"
-    ),
     "one group": (
         lambda: cal.from_frame(BAD.with_columns(part=pl.lit("a")), **WHAT, groups="part"),
         ValueError,

@@ -433,7 +433,7 @@ def test_frames_refuse_what_is_no_time():
         ({"time": "p", "every": "day"}, TypeError, "time must hold dates or datetimes; column 'p' holds Float64"),
         ({"time": "none", "every": "day"}, ValueError, r"time must be a column of the frame \(.*\); got 'none'"),
         ({"time": "day"}, ValueError, "every must be one of"),
-        ({"time": "day", "every": "day", "by": "site"}, ValueError, "time cannot be combined with by: filter to"),
+        ({"time": "day", "every": "day", "by": "day"}, ValueError, "day"),
     ):
         with pytest.raises(kind, match=words):
             cal.from_frame(frame, label="y", prob="p", **options)

@@ -26,7 +26,7 @@ _NUMBERS, _FEWEST = 1 << 21, 1 << 12
 _NO_MODULE = re.compile(r"No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 
 
-#: Sums for each value of a column; for None without a column.
+#: Sums for each value of a column, or values of two; for None without a column.
 Sums: TypeAlias = dict[Label, Any]
 
 
@@ -53,11 +53,12 @@ class Batched:
             frame = nw.from_native(batch, eager_only=True)
             if not len(frame):  # such as a partition without rows
                 continue
-            if self.columns.by is None:
+            if not self.columns.parts:
                 self._add(total, None, frame)
                 continue
-            for (value,), some in frame.group_by(self.columns.by):
-                self._add(total, known(value), some)
+            for values, some in frame.group_by(*self.columns.parts):
+                first, *others = map(known, values)
+                self._add(total, (first, *others) if others else first, some)
         return total
 
     def _add(self, sums: Sums, value: Label, frame: Any) -> None:

@@ -31,8 +31,8 @@ class FrameColumns:
     ----------
     frame : narwhals frame
         With labels of categories as text.
-    label, weight, by, groups : str
-        ``label`` is empty where rows have several labels.
+    label, weight, by, time, groups : str
+        ``label`` is empty where rows have several labels; times are the beginnings of periods.
     truths : tuple of str
         Columns that say which of several labels a row has, in the order of ``classes``; empty where a row has one.
     probs : tuple of str
@@ -64,6 +64,7 @@ class FrameColumns:
     floats: bool = True
     groups: str | None = None
     truths: tuple[str, ...] = ()
+    time: str | None = None
 
     @classmethod
     def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> FrameColumns:
@@ -72,11 +73,11 @@ class FrameColumns:
         ``roles`` are the names of columns by the argument that names them.
         """
         read, schema = _read(frame)
-        label, weight, by, groups = (roles[name] for name in ("label", "weight", "by", "groups"))
+        label, weight, by, time, groups = (roles[name] for name in ("label", "weight", "by", "time", "groups"))
         prob = roles["prob"]
         given = (prob,) if isinstance(prob, str) else prob
         probs = tuple(given) if isinstance(given, Sequence) else (given,)
-        optional = {"weight": weight, "by": by, "groups": groups}
+        optional = {"weight": weight, "by": by, "time": time, "groups": groups}
         truths = tuple(label) if isinstance(label, (list, tuple)) else ()
         named = {"label": truths or (label,), "prob": probs, **{k: (v,) for k, v in optional.items() if v is not None}}
         if not probs:
@@ -116,6 +117,7 @@ class FrameColumns:
             kind,
             groups=groups,
             truths=truths,
+            time=time,
             floats=all(f.is_float() for f in floats),
         )
         if truths:
@@ -232,8 +234,13 @@ class FrameColumns:
         return [
             *(self.truths or [self.label]),
             *self.probs,
-            *(c for c in (self.weight, self.by, self.groups) if c is not None),
+            *(c for c in (self.weight, *self.parts, self.groups) if c is not None),
         ]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Columns whose values tell apart what is added up: of subgroups, and of periods."""
+        return tuple(c for c in (self.by, self.time) if c is not None)
 
     @cached_property
     def engine(self) -> str:

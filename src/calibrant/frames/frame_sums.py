@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..comparison.subgroups.membership import Subgroups, read_subgroups
@@ -14,7 +15,7 @@ from ..data.checks import check_choice
 from ..data.libraries import library_of
 from ..data.progress import working
 from ..data.result import with_origin
-from ..data.types import Label
+from ..data.types import AnyArray, Label
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS, Totals
@@ -74,13 +75,14 @@ def from_frame(
     groups : str, optional
         Column of the group of each row (a patient, a prompt): rows of one group are dependent. Takes two further
         passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class; with
-        ``by`` or ``time`` three, and as much per group in each subgroup or period. May be the column ``time``: rows of
-        one day are dependent.
+        ``by`` or ``time`` three (with both, for each subgroup), and as much per group in each subgroup or period. May
+        be the column ``time``: rows of one day are dependent.
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
     time : str, optional
-        Column of dates or datetimes: one result per period, in the same pass; a zone's clock counts.
+        Column of dates or datetimes: one result per period, in the same pass; a zone's clock counts. With ``by`` one
+        per subgroup and period, and ``.over_time()`` follows each subgroup.
     every : {"hour", "day", "week", "month", "quarter", "year"}, optional
         Length of a period of ``time``; weeks begin on Monday.
     notion : str or Notion, default "auto"
@@ -146,27 +148,33 @@ def from_frame(
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
     check_choice("n_cells", n_cells, _CELLS)
     if time is not None or every is not None:
-        if by is not None:
-            raise ValueError("time cannot be combined with by: filter to one value of by")
         kept = f"{time} as group" if groups == time else None
-        frame, by, groups = by_period(frame, time, every, kept), time, kept or groups
+        frame, groups = by_period(frame, time, every, kept), kept or groups
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
     roles = {"label": label, "prob": prob, "weight": weight, "groups": groups}
     names = [by] if by is None or isinstance(by, str) or not isinstance(by, Sequence) else list(dict.fromkeys(by))
     if not names:
         raise ValueError("by must name at least one column; got none")
-    columns = [FrameColumns.of(frame, {**roles, "by": name}, labels, pos_label) for name in names]
+    columns = [FrameColumns.of(frame, {**roles, "by": name, "time": time}, labels, pos_label) for name in names]
     lost, n = (0, 0) if groups is None else without_group(columns[0])
     if lost and (on_invalid == "raise" or lost == n):
         refuse(columns[0], lost, n)
     if lost:
         columns = [replace(c, frame=c.frame.filter(~no_group(c))) for c in columns]
-    if by is not None:
+    if by is not None or time is not None:
         reading = _Reading(settings, _bins(given), max(n_cells, FINE_CELLS), on_invalid)
         _check_groups(columns[0], given.notion)
         found, dropped = zip(*(reading.subgroups(c) for c in columns), strict=True)
-        return SubgroupSums(found, not isinstance(by, str), dropped[0] + lost, library, every)
+        every_column = [one for each in found for one in each]
+        if time is None or by is None:
+            several = by is not None and not isinstance(by, str)
+            return SubgroupSums(every_column, several, dropped[0] + lost, library, every)
+        if len(columns) > 1:
+            pairs = ((c.by, one) for c, each in zip(columns, found, strict=True) for one in each)
+            every_column = [replace(one, name=f"{name}={one.name}") for name, one in pairs]
+        followed = ", ".join(str(c.by) for c in columns)
+        return SubgroupSums(every_column, True, dropped[0] + lost, library, every, followed, len(found[0]))
     (everything,) = columns
     _check_groups(everything, given.notion)
     sums = _Reading(settings, _bins(given), n_cells, on_invalid).all_rows(replace(everything, groups=None))
@@ -204,13 +212,25 @@ class _Reading:
         found.source = f"{how}, {c.engine}"
         return found
 
-    def subgroups(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
-        """Sums of the subgroups of a column with rows that can be read, and the number of other rows."""
-        found, dropped = self._independent(replace(c, groups=None))
-        return found if c.groups is None else found.in_groups(c), dropped
+    def subgroups(self, c: FrameColumns) -> tuple[list[SubgroupsOfSums], int]:
+        """Sums of the subgroups of a column with rows that can be read, and the number of other rows.
 
-    def _independent(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
-        """The same as if rows were independent."""
+        Where there are periods: those of each subgroup, one after the other.
+        """
+        found, dropped = self._independent(replace(c, groups=None))
+        if c.groups is None:
+            return [one for _, one in found], dropped
+        if len(c.parts) == 1:
+            return [one.in_groups(c) for _, one in found], dropped
+        return [one.in_groups(self._of_subgroup(c, value)) for value, one in found], dropped
+
+    def _of_subgroup(self, c: FrameColumns, value: Label) -> FrameColumns:
+        """The columns of a frame with the rows of one subgroup."""
+        of = nw.col(str(c.by))
+        return replace(c, frame=c.frame.filter(of.is_null() if value is None else of == value), by=None)
+
+    def _independent(self, c: FrameColumns) -> tuple[list[tuple[Label, SubgroupsOfSums]], int]:
+        """The same as if rows were independent, with the value of each subgroup whose periods they are."""
         if not self._adds_up(c):
             each = self._batched(c)
             dropped = sum(one.dropped for one in each.values())
@@ -218,20 +238,22 @@ class _Reading:
             read = {value: one for value, one in each.items() if one.n_samples}
             for one in read.values():
                 one.source = f"batches of rows, {c.engine}"
-            (column,) = read_subgroups({c.by: list(read)}, len(read))
-            return of_accumulators(column, [list(read.values())[i] for i in np.argsort(column.codes)]), dropped
+            values, sums = list(read), list(read.values())
+            columns = (values,) if len(c.parts) == 1 else tuple(zip(*values, strict=True))
+            parts = _parts(c, columns, np.ones(len(values), dtype=bool))
+            return [
+                (value, of_accumulators(column, [sums[some[i]] for i in np.argsort(column.codes)]))
+                for value, column, some in parts
+            ], dropped
         c, table = self._keyed(c)
         rows, good = table.sums["n"], table.good
         dropped = int(rows[~good].sum())
         self._check(c, dropped, int(rows[good].sum()))
-        (column,) = read_subgroups({c.by: table.by}, good.size)
-        held = np.bincount(column.codes, good) > 0
-        if not held.all():
-            some = held[column.codes]
-            values = tuple(value for value, is_held in zip(column.values, held, strict=True) if is_held)
-            column = Subgroups(column.name, (np.cumsum(held) - 1)[column.codes[some]], values)
-            table = table.where(some)
-        return of_keys(column, table, self.needs, self.cells, partial(self._filled, c)), dropped
+        filled = partial(self._filled, c)
+        return [
+            (value, of_keys(column, table.where(some), self.needs, self.cells, filled))
+            for value, column, some in _parts(c, table.parts, good)
+        ], dropped
 
     def _adds_up(self, c: FrameColumns) -> bool:
         """Whether sums by key contain everything that is kept."""
@@ -283,6 +305,30 @@ class _Reading:
             raise ValueError("frame must not be empty; got 0 rows")
         if bad and (self.on_invalid == "raise" or bad == n):
             refuse(c, bad, n)
+
+
+def _parts(c: FrameColumns, columns: Sequence[Any], good: AnyArray) -> Iterator[tuple[Label, Subgroups, AnyArray]]:
+    """Subgroups of entries by the last of some columns, of those that have a good one; with the entries.
+
+    Of two columns: of each value of the first, one after the other.
+    """
+    *outer, inner = columns
+    each: list[tuple[Label, str, AnyArray]] = [(None, c.parts[-1], np.arange(good.size))]
+    if outer:
+        (of,) = read_subgroups({c.parts[0]: outer[0]}, good.size)
+        each = [
+            (v, name, np.flatnonzero(of.codes == k))
+            for k, (v, name) in enumerate(zip(of.values, of.names, strict=True))
+        ]
+    for value, name, some in each:
+        held_values = inner[some] if isinstance(inner, np.ndarray) else [inner[i] for i in some.tolist()]
+        (column,) = read_subgroups({name: held_values}, some.size)
+        held = np.bincount(column.codes, good[some]) > 0
+        if not held.any():
+            continue
+        kept = held[column.codes]
+        values = tuple(v for v, is_held in zip(column.values, held, strict=True) if is_held)
+        yield value, Subgroups(column.name, (np.cumsum(held) - 1)[column.codes[kept]], values), some[kept]
 
 
 def _check_groups(c: FrameColumns, notion: str | Notion) -> None:

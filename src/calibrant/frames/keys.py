@@ -32,8 +32,8 @@ class KeyTable:
 
     Attributes
     ----------
-    by : array or None
-        Value of the column of subgroups.
+    parts : tuple of array
+        Values of the columns of subgroups and of periods.
     outcome : ndarray of int
     step : ndarray of int
         Twice the number of the cell, for scores on its lower node; one more for those within it.
@@ -45,7 +45,7 @@ class KeyTable:
         were given to what came; all weighted.
     """
 
-    by: Any
+    parts: tuple[Any, ...]
     outcome: AnyArray
     step: AnyArray
     bins: tuple[AnyArray, ...]
@@ -54,7 +54,7 @@ class KeyTable:
     def where(self, some: Any) -> KeyTable:
         """Some of the keys."""
         kept = {name: values[some] for name, values in self.sums.items()}
-        return KeyTable(None, self.outcome[some], self.step[some], tuple(b[some] for b in self.bins), kept)
+        return KeyTable((), self.outcome[some], self.step[some], tuple(b[some] for b in self.bins), kept)
 
     @property
     def good(self) -> AnyArray:
@@ -222,7 +222,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
         parts = w % 1 != 0 if _is_spark(frame) else w != w.floor()
         added |= {"w": w, "w2": w * w, "parts": parts.cast(nw.Float64)}
     names = {name: _PREFIX + name + "_of_row" for name in added}
-    keys = [_PREFIX + "k"] if c.by is None else [c.by, _PREFIX + "k"]
+    keys = [*c.parts, _PREFIX + "k"]
     of_rows = {names[name]: value for name, value in added.items()}
     of_rows[_PREFIX + "k"] = key.cast(nw.Int32 if largest < 2**31 else nw.Int64)
     sums = [nw.col(v).sum().alias(_PREFIX + name) for name, v in names.items()]
@@ -235,7 +235,7 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
     found: dict[str, FloatArray] = {}
     for name in ("n", *added):
         found[name] = np.asarray(table[_PREFIX + name].to_numpy()).astype(np.float64)
-    return KeyTable(None if c.by is None else _values(table[c.by]), code, places[0], tuple(places[1:]), found)
+    return KeyTable(tuple(_values(table[name]) for name in c.parts), code, places[0], tuple(places[1:]), found)
 
 
 def _values(column: Any) -> Any:

@@ -54,6 +54,10 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         Library of the frame, in which tables are given.
     every : str or None
         Length of a period, where subgroups are periods.
+    followed : str or None
+        Name of the column of subgroups that are followed over the periods: ``columns`` has the periods of each.
+    whole : int, default 1
+        How many of the columns together have all rows.
 
     See Also
     --------
@@ -78,8 +82,11 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         dropped: int,
         library: str | None,
         every: str | None = None,
+        followed: str | None = None,
+        whole: int = 1,
     ) -> None:
         self._columns, self._several, self._library, self._every = tuple(columns), several, library, every
+        self._followed, self._whole = followed, whole
         #: Rows that were left out as bad, those of subgroups without another row too.
         self.dropped = dropped
         self._places = {
@@ -101,11 +108,14 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     @property
     def summary(self) -> str:
         """Rows and subgroups."""
+        if self._every is not None:
+            both = " and subgroup" if self._followed else ""
+            return f"Sums of {self.n_samples:,} rows by {self._every}{both}; over_time() follows them."
         return f"Sums of {self.n_samples:,} rows in {len(self):,} subgroups; subgroups() compares them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         columns = tuple(column.name for column in self._columns)
-        yield "column", columns if self._several else columns[0]
+        yield "column", self._followed or (columns if self._several else columns[0])
         yield from {"subgroups": tuple(self._places), "n_samples": self.n_samples}.items()
         if self.dropped:
             yield "dropped", self.dropped
@@ -113,7 +123,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     @property
     def n_samples(self) -> int:
         """Rows of all subgroups."""
-        return int(self._columns[0].n_samples.sum())
+        return sum(int(column.n_samples.sum()) for column in self._columns[: self._whole])
 
     def subgroups(
         self,
@@ -183,10 +193,12 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         if self._every is None:
             raise ValueError("over_time() needs periods: pass time= and every= to from_frame")
         reader, about = self._question(estimator)
-        (column,) = self._columns
         rng = check_random_state(random_state)
-        asked = Asked(about[0], reader, check_level(level))
-        found = over_time_of_sums(column, self._every, about[1:], asked, rng)
+        columns = [column for column in self._columns if column.held.size]
+        number = len(columns)
+        n_periods = len({value for column in columns for value in column.values})
+        asked = Asked(about[0], reader, check_level(level), number, number * n_periods)
+        found = over_time_of_sums(columns, self._every, about[1], self._followed or "", asked, rng)
         return with_origin(self._library, found)
 
     document(over_time, calibration_over_time)

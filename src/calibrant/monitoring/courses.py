@@ -172,15 +172,22 @@ class _Found:
 
 
 def over_time_of_sums(
-    column: SubgroupProblems, every: str, about: tuple[Label, int], asked: Asked, rng: np.random.Generator
+    columns: Sequence[SubgroupProblems], every: str, label: Label, by: str, asked: Asked, rng: np.random.Generator
 ) -> CalibrationOverTime:
-    """The same from sums of periods, whose values are their beginnings: changes are looked for between them."""
+    """The same from sums of periods, whose values are their beginnings: changes are looked for between them.
+
+    ``columns`` has the periods of all rows; or of each subgroup of a column ``by``, named by its value.
+    """
+    return over_time((_of_sums(column, every, label, by) for column in columns), by, asked, rng)
+
+
+def _of_sums(column: SubgroupProblems, every: str, label: Label, by: str) -> Course:
     times = Times.read(list(column.values), len(column.values))
     periods, ends = Periods.of_starts(times, every)
     cells = column.cells
     rows = (cells.scores, cells.outcomes, cells.weights, None if cells.integral else cells.times)
     fine = Fine(cells.subgroup, (ends[0][column.held], ends[1][column.held]), rows, times)
-    return over_time([Course("", *about, column, periods, fine)], "", asked, rng)
+    return Course(column.name if by else "", label, int(column.n_samples.sum()), column, periods, fine)
 
 
 def _interval(blocks: Blocks, some: slice, level: float) -> tuple[float, Interval]:
