@@ -102,17 +102,19 @@ Arrow.
 ```python
 sums = cal.from_frame(frame, label="y", prob="p", time="date", every="month")
 sums.over_time()
+sums = cal.from_frame(frame, label="y", prob="p", time="date", every="month", by="region")
+sums.over_time().courses  # each region, in the same pass
 ```
 
 Numbers of periods are those of the rows. Changes are then looked for between periods, so that the interval of a time is
 at least two periods long.
 
-With `groups="patient"` three further passes read the rows batch by batch. Design effects, and so intervals and the
-tests of no change and no trend, are those of the rows. The p-values of periods and of their difference are by signs of
-groups; a group that is in several periods changes its sign in all of them. Memory is bounded, but for 64 bytes a group
-and period: more than 2,048 groups are drawn as so many bundles of whole groups (of very many periods 256 at least), and
-where all periods have more than 8 million pairs of a group and a score, running sums are looked at after ranges of
-scores of equal weight, at least 32 a period.
+With `groups="patient"` three further passes read the rows batch by batch, of each region with `by="region"`. Design
+effects, and so intervals and the tests of no change and no trend, are those of the rows. The p-values of periods and
+of their difference are by signs of groups; a group that is in several periods changes its sign in all of them. Memory
+is bounded, but for 64 bytes a group and period: more than 2,048 groups are drawn as so many bundles of whole groups
+(of very many periods 256 at least), and where all periods have more than 8 million pairs of a group and a score,
+running sums are looked at after ranges of scores of equal weight, at least 32 a period.
 
 ## What it does not do
 
@@ -120,7 +122,7 @@ scores of equal weight, at least 32 a period.
 - It looks at rows that are there, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
 - Subgroups of several classes are judged by confidence, or one class at a time
   (`notion=cal.notions.ClassSpecific(label)`).
-- `from_frame` follows all rows: no subgroups or classes over time. Filter to one subgroup.
+- `from_frame` follows one class, or the confidence: not several classes side by side.
 """
 
 

@@ -167,7 +167,8 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     ) -> CalibrationOverTime:
         """Calibration period by period and when it changed: what :func:`calibrant.calibration_over_time` says of rows.
 
-        Changes are looked for between periods: the one in which a change is, and its neighbours, are its interval.
+        Changes are looked for between periods: the one in which a change is, and its neighbours, are its interval. With
+        ``by`` of :func:`calibrant.from_frame` each subgroup is followed, and ``.courses`` has them all.
 
         Parameters
         ----------
