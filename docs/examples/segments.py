@@ -115,8 +115,10 @@ rows lack are an error; values that were not seen are in no segment that names o
 outcomes, the sum of q (1 - q), of 20 on either side, some 80 rows at even odds and 1,000 at odds of 2 %; with fewer
 rows nothing is changed.
 
-How often the log-loss rises, what is repaired, and MCGrad beside it:
-[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md).
+How often the log-loss rises, and what is repaired:
+[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md). Beside MCGrad, of real models:
+[benchmarks/coverage/segment_calibrator_data.md](../benchmarks/coverage/segment_calibrator_data.md). Who finds a planted
+segment: [benchmarks/coverage/segments_peers.md](../benchmarks/coverage/segments_peers.md).
 
 ## From the command line
 

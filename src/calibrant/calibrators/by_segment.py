@@ -140,9 +140,9 @@ class SegmentCalibrator(Calibrator):
     is a rule for prediction: p-values are those of :func:`calibrant.find_segments`. Several classes: each is searched
     against the others. A segment and its complement have a variance of outcomes, :math:`\sum q (1 - q)`, of 20 at
     least: with fewer rows, or rarer outcomes, the common map remains. How often log-loss on new rows rises, and what is
-    repaired, beside MCGrad: ``benchmarks/coverage/segment_calibrator.md``. Cost: ``cv + 1`` common maps (of an
-    :class:`AutoCalibrator` the choice is made once), and as many times ``max_segments`` searches of O(n F) for each of
-    twenty parents.
+    repaired: ``benchmarks/coverage/segment_calibrator.md``; beside MCGrad: ``segment_calibrator_data.md`` there. Cost:
+    ``cv + 1`` common maps (of an :class:`AutoCalibrator` the choice is made once), and as many times ``max_segments``
+    searches of O(n F) for each of twenty parents.
 
     References
     ----------
