@@ -169,6 +169,16 @@ def page(kept: Kept) -> Iterator[str]:
     yield from table(("scores", "shift", *MONITORS, *KNOWING), lines, texts=2)
 
 
+def _alarms(kept: Kept, name: str) -> str:
+    return f"{100 * np.isfinite(kept.where(shift=0.0)[name]).mean():.1f}"
+
+
+def _delays(kept: Kept, name: str) -> str:
+    cases = [kept.where(scores=s, shift=d) for s, d in _cells()]
+    every = [middle(one[name]) / middle(best_window(one)) for one in cases]
+    return f"{min(every):.2f} to {max(every):.2f}"
+
+
 def _cells() -> list[tuple[str, float]]:
     return [(family, shift) for family in FAMILIES for shift in SHIFTS[1:]]
 
@@ -178,7 +188,15 @@ def _ends(ratios: dict[str, list[tuple[float, float]]], name: str) -> str:
     return f"{low:.2f} to {high:.2f}"
 
 
-EXPERIMENT = Experiment(__spec__.name, {"scores": FAMILIES, "shift": SHIFTS}, sample, page, repetitions=200, quick=1)
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": FAMILIES, "shift": SHIFTS},
+    sample,
+    page,
+    repetitions=200,
+    quick=1,
+    figures={"alarms": _alarms, "delays": _delays},
+)
 
 if __name__ == "__main__":
     EXPERIMENT.main()

@@ -116,7 +116,7 @@ outcomes, the sum of q (1 - q), of 20 on either side, some 80 rows at even odds 
 rows nothing is changed.
 
 How often the log-loss rises, and what is repaired:
-[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md). Beside MCGrad, of real models:
+[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md). Beside MCGrad:
 [benchmarks/coverage/segment_calibrator_data.md](../benchmarks/coverage/segment_calibrator_data.md). Who finds a planted
 segment: [benchmarks/coverage/segments_peers.md](../benchmarks/coverage/segments_peers.md).
 
