@@ -109,7 +109,7 @@ def _relative(one: dict[str, Any], n: int, name: str) -> list[float]:
 
 
 def coverage(lines: list[dict[str, Any]]) -> str:
-    """How often intervals hold the truth, over all experiments; standard errors are those of families of data sets."""
+    """How often intervals cover the truth, over all experiments; standard errors are those of families of data sets."""
     rows = ["| experiments | N | how many | held | held within two standard errors of the truth | below 80 % | width |"]
     rows += ["|---|---:|---:|---:|---:|---:|---:|"]
     for group, some in groups(lines).items():

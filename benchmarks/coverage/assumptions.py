@@ -235,7 +235,7 @@ def coverage(cells: Iterable[dict[str, Any]]) -> str:
 
 
 def told(ends: np.ndarray, truth: float) -> str:
-    """Share of intervals that hold the truth, with its standard error, and their mean width."""
+    """Share of intervals that cover the truth, with its standard error, and their mean width."""
     low, high = ends.T
     return f"{share((low <= truth + 1e-12) & (truth <= high + 1e-12))} | {(high - low).mean():.3f}"
 

@@ -162,7 +162,7 @@ the page of a report draw them. They answer three questions:
 - **consistency**: where would this curve be if the model were calibrated? It lies around the diagonal; a curve that
   leaves it at a score chosen beforehand is evidence against calibration there.
 - **simultaneous**: where is the truth at all scores at once? A band that leaves the diagonal out anywhere is evidence
-  against calibration, with a guarantee for every n. Of curves without bins it holds all truths that do not fall.
+  against calibration, with a guarantee for every n. Of curves without bins it covers all truths that do not fall.
 """
 
 
@@ -179,9 +179,9 @@ def table(title: str, rows: list[tuple[str, str]], names: list[str], n: int, fou
 
 
 SECTIONS = [
-    ("Confidence bands hold the truth", POINTWISE, list(CASES)),
-    ("Consistency bands hold the curve of a calibrated model", CONSISTENCY, CALIBRATED),
-    ("Simultaneous bands hold the truth everywhere", SIMULTANEOUS, [name for name in CASES if name != "wavy"]),
+    ("Confidence bands cover the truth", POINTWISE, list(CASES)),
+    ("Consistency bands cover the curve of a calibrated model", CONSISTENCY, CALIBRATED),
+    ("Simultaneous bands cover the truth everywhere", SIMULTANEOUS, [name for name in CASES if name != "wavy"]),
 ]
 REMARKS = Path(__file__).with_name("bands_remarks.md")
 

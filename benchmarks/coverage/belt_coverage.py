@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.belt_coverage [--repetitions 1000] [--write docs/clinical.md]
 
 Logits of scores are normal with mean -1 and sd 1.5, or scores are uniform. The truth is a polynomial of the logit, or a
-wave that no polynomial of degree 4 is. The belt covers where it holds the true curve at every score from the smallest
+wave that no polynomial of degree 4 is. The belt covers where it covers the true curve at every score from the smallest
 to the largest of the sample.
 """
 
@@ -56,13 +56,13 @@ Written by `benchmarks/coverage/belt_coverage.py`: {repetitions} samples a row, 
 points, {small:.1f} at 5 %. *Rejects* is the share of samples with p ≤ 0.05: for “calibrated” the size of the test,
 wanted 5, else its power. *Belt leaves* is the share in which the 95 % belt leaves the diagonal somewhere; it cannot
 exceed the one before, and what it lacks are samples in which the test rejects the diagonal as a whole while no single
-score shows it. *Holds* is the share in which a belt holds the whole true curve over the range of the sample, wanted 80
-and 95.
+score shows it. *Covers* is the share in which a belt covers the whole true curve over the range of the sample, wanted
+80 and 95.
 
 {table}
 
 - The size is right from 100 rows on.
-- Belts hold lines as often as they say, and parabolas that the sample shows more often. Where a parabola is missed and
+- Belts cover lines as often as they say, and parabolas that the sample shows more often. Where a parabola is missed and
   the degree stays 1 they hold it far less often, and a wave that no polynomial of degree 4 follows is held in few
   samples of any size: a belt is as good as its family of curves. Look at the reliability diagram too.
 """
@@ -72,7 +72,7 @@ def main() -> None:
     parser = arguments.parser(__doc__, repetitions=1000, write=True)
     options = parser.parse_args()
     lines = [
-        "| scores | truth | n | rejects, % | belt leaves, % | 80 % belt holds | 95 % belt holds | mean degree |",
+        "| scores | truth | n | rejects, % | belt leaves, % | 80 % belt covers | 95 % belt covers | mean degree |",
         "|---|---|--:|--:|--:|--:|--:|--:|",
     ]
     for law in LAWS:

@@ -1,4 +1,4 @@
-"""Do the intervals of `decision_calibration_error` and `expected_cost` hold the truth? A section of docs/clinical.md.
+"""Do the intervals of `decision_calibration_error` and `expected_cost` cover the truth? A section of docs/clinical.md.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.decision_coverage [--repetitions 200] [--write docs/clinical.md]
 

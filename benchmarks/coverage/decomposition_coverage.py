@@ -1,9 +1,9 @@
-"""How often `decompose(..., n_resamples=...)` holds the true parts: scores uniform, outcomes of probability s^power.
+"""How often `decompose(..., n_resamples=...)` covers the true parts: scores uniform, outcomes of probability s^power.
 
     python -m benchmarks.coverage.decomposition_coverage [--repetitions 300] [--resamples 300]
 
-Prints, for each power (1 is calibrated) and sample size, the share of 95 % intervals that hold each true part, with its
-standard error, and the mean error of the estimate.
+Prints, for each power (1 is calibrated) and sample size, the share of 95 % intervals that cover each true part, with
+its standard error, and the mean error of the estimate.
 """
 
 import numpy as np

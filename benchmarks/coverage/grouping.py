@@ -4,7 +4,7 @@
 
 Scores know one part of the posterior's log odds, features know all of it, through five columns, three of them noise or
 what scores know already. Truths are means over 300,000 rows. Three further columns say what the part by a calibrator
-does: the share of 95 % intervals of `decompose(..., calibrator=...)` that hold the true calibration loss.
+does: the share of 95 % intervals of `decompose(..., calibrator=...)` that cover the true calibration loss.
 """
 
 from __future__ import annotations

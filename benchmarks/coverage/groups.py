@@ -170,7 +170,7 @@ def page(kept: dict[tuple[str, float, float], list[dict[str, Any]]]) -> str:
     lines += [f"| {name} | " + " | ".join(tables[c][i] for c in CASES) + " |" for i, name in enumerate(columns)]
     lines += ["", "## Intervals", ""]
     lines += [
-        "Share of 95 % intervals that hold the truth, in per cent, and their mean width.",
+        "Share of 95 % intervals that cover the truth, in per cent, and their mean width.",
         "",
         "| case | logit scale, shift | truth | " + " | ".join(f"{e}: coverage | width" for e in ESTIMATORS) + " |",
         "|---|---|---:|" + "---:|---:|" * len(ESTIMATORS),

@@ -108,7 +108,7 @@ standard error of an entry of 5 or 95 is {error:.1f}. *Told*: whether `groups=` 
 
 Three subgroups, across hospitals (each lies in all) or within (each lies in one). *Each*: p-values of Kuiper's test of
 a subgroup that are at most 0.05; *any*: samples in which a subgroup is called off after Holm's correction; *differ*:
-heterogeneity rejected; all wanted at most 5. *Gaps*, *largest difference*: intervals that hold 0, wanted 95 or more.
+heterogeneity rejected; all wanted at most 5. *Gaps*, *largest difference*: intervals that cover 0, wanted 95 or more.
 
 | rows | subgroups | told | each | any | differ | gaps | largest difference |
 |---|---|---|--:|--:|--:|--:|--:|

@@ -77,7 +77,7 @@ def main() -> None:
         "# Intervals of rows in groups, and of as many independent rows as say the same",
         "",
         f"Written by `python -m benchmarks.coverage.groups_intervals`: {options.repetitions} samples a line. Share of "
-        "95 % intervals that hold the truth, in per cent with its standard error, and their mean width: of n rows in "
+        "95 % intervals that cover the truth, in per cent with its standard error, and their mean width: of n rows in "
         "groups, and of n / d independent rows of the same truth, d being the true design effect of the mean residual. "
         "Ways to make intervals were compared on the second table's cases, and in first trials on those of the first, "
         "with other seeds than these.",

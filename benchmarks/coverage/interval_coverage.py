@@ -1,4 +1,4 @@
-"""Coverage of `estimate(...).interval` where the truth is known: how often it holds the true L1 error.
+"""Coverage of `estimate(...).interval` where the truth is known: how often it covers the true L1 error.
 
     python -m benchmarks.coverage.interval_coverage [--repetitions 300] [--level 0.95] [--sizes 100,1000,5000]
         [--estimators …]

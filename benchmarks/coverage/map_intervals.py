@@ -1,4 +1,4 @@
-"""Do intervals of calibrated probabilities hold the truth? Where it is known, inside and outside a calibrator's family.
+"""Do intervals of calibrated probabilities cover the truth? Where it is known, in and outside a calibrator's family.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.map_intervals [--repetitions 200] [--write FILE]
 
@@ -63,7 +63,7 @@ INSIDE = {
     "VennAbers (no level)": ("calibrated", "over-confident", "asymmetric", "wave", "steps"),
 }
 HEAD = """
-# Do intervals of calibrated probabilities hold the truth?
+# Do intervals of calibrated probabilities cover the truth?
 
 Written by
 `python -m benchmarks.coverage.map_intervals --repetitions REPETITIONS --write benchmarks/coverage/map_intervals.md`:

@@ -10,7 +10,7 @@ cases one model states a uniform P(y = 1) itself, and the other its mean over eq
 differ in how many scores they have; or both state the same probability, too high and too low, so that their errors
 move against each other. Grouped rows come in fives that share half of the variance of each feature and more than half
 of that of the outcome's latent normal.
-Prints, for each case and size, the share of 95 % intervals that hold the true difference; where that is 0, the rest is
+Prints, for each case and size, the share of 95 % intervals that cover the true difference; where that is 0, the rest is
 how often a difference is found that is not there. With --write, also puts the table into a page between its markers.
 """
 
@@ -170,7 +170,7 @@ def cases() -> dict[str, Case | Coarse]:
 def held(
     case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples: int, measures: list[str]
 ) -> dict[str, float]:
-    """Share of intervals that hold the true difference, by measure."""
+    """Share of intervals that cover the true difference, by measure."""
     hits = dict.fromkeys(measures, 0)
     scores = [score for score in ("brier", "log-loss") if any(m.startswith(score) for m in measures)]
     for repetition in range(repetitions):

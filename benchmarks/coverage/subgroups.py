@@ -74,10 +74,10 @@ NOTE = """
 Written by `benchmarks/coverage/subgroups.py`: {repetitions} samples a row, in percent; standard error of an entry
 of 5 or 95 is
 {se:.1f}. *False* is the share of samples in which a calibrated subgroup is called off at 5 % after Holm's
-correction, wanted at most 5; *found* that in which the subgroup that is off is. *Gaps held*: share of 95 % intervals of
-gaps that hold the true one, given the scores (mean over subgroups); *difference held*: of the interval of the largest
-difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated. Subgroup sizes fall
-from the first to a tenth of it; base rates differ between subgroups.
+correction, wanted at most 5; *found* that in which the subgroup that is off is. *Gaps covered*: share of 95 %
+intervals of gaps that cover the true one, given the scores (mean over subgroups); *difference covered*: of the interval
+of the largest difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated.
+Subgroup sizes fall from the first to a tenth of it; base rates differ between subgroups.
 
 {table}
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser = arguments.parser(__doc__, repetitions=400, write=True)
     options = parser.parse_args()
     lines = [
-        "| truth | subgroups | rows | Kuiper: false | found | gap: false | found | gaps held | difference held | "
+        "| truth | subgroups | rows | Kuiper: false | found | gap: false | found | gaps covered | difference covered | "
         "subgroups differ |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]

@@ -41,7 +41,7 @@ def pvalues(a: float, b: float, rows: int, number: int, *, many: bool) -> np.nda
 
 
 def coverage() -> dict[str, float]:
-    """Shares of intervals that hold the true error, by whether subgroups are calibrated and the number of draws."""
+    """Shares of intervals that cover the true error, by whether subgroups are calibrated and the number of draws."""
     rng = np.random.default_rng(5)
     held: dict[str, list[bool]] = {}
     for sample in range(SAMPLES):
@@ -73,7 +73,7 @@ distribution by a saddlepoint (below 1/200, so at the two last levels). *Few*: 1
 
 {sizes}
 
-Shares of 95 % intervals of calibration errors that hold the true one: {samples} samples of a hundred subgroups of 300
+Shares of 95 % intervals of calibration errors that cover the true one: {samples} samples of a hundred subgroups of 300
 rows with scores Beta(1, 3), half of them calibrated and half with log odds 1.6 times too small; each sample as one
 report, whose intervals have 400 draws of the posterior, and as two reports on fifty subgroups, with 2000. Standard
 error of a share of 95 %: {se:.1f} %.

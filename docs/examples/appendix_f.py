@@ -3,7 +3,7 @@ r"""Estimates against the number of rows they come from, as in Appendix F of Pop
 Run from the repository's root: ``python docs/examples/appendix_f.py``. It writes docs/images/appendix_f.png and prints
 what it drew. A network that was fitted to 300 of scikit-learn's digits says of 1497 others what they are. Of these,
 subsets of n rows are read: the canonical, class-wise (marginal) and confidence (top-label) error by the published
-kernel, by bins and by the library's default. Lines are means over subsets, bands hold 95 % of them: what one
+kernel, by bins and by the library's default. Lines are means over subsets, bands cover 95 % of them: what one
 estimate of n rows may be.
 """
 

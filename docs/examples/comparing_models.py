@@ -89,11 +89,11 @@ no independent witnesses: `groups=game` says so.
 
 ![Differences of three forecasters, with intervals](images/model_comparison.png)
 
-## Do the intervals hold?
+## Do the intervals cover?
 
 `python -m benchmarks.coverage.model_comparison_coverage --repetitions 150 --write docs/comparing_models.md` draws
 samples of
-which the true differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0,
+which the true differences are known: share of 95 % intervals that cover them, in %. **Bold**: the true difference is 0,
 and the rest to 100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose
 features and outcomes hang together, with `groups=`. Where "one of 10 scores" is said, one model states a uniform
 probability and the other its mean over so many equal cells: both are calibrated.
@@ -106,7 +106,7 @@ What stays weak:
 
 - **Calibration error** (L1): its interval is put together from those of `cal.estimate` for each model, by the same
   estimator, and shares what these take for granted (docs/coverage.md). Nothing is taken off where both errors rise
-  and fall together, so between calibrated models it holds the truth nearly always; where they move against each other,
+  and fall together, so between calibrated models it covers the truth nearly always; where they move against each other,
   in small samples less often than it says. The *squared* error has an unbiased estimate, near calibration too.
 - **Squared calibration error**: down to {squared} % in these cases. With 40 groups (200 rows in fives), intervals of
   accuracy hold {accuracy} %, of discrimination {discrimination} %.
@@ -117,7 +117,7 @@ What stays weak:
 - **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. If the
   truth is flat with jumps it is less; intervals allow for that, which makes them wide where one model has many scores
   and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
-  miscalibration held the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
+  miscalibration covered the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
   one correlation, and labels of a group that repel each other for independent.
 - **Few groups**: below 30 there is a warning. They are counted as Kish does: one that has half of the
   rows leaves few, however many there are ([measured](../benchmarks/coverage/groups_comparisons.md)).

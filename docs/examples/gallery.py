@@ -227,7 +227,7 @@ threshold. The area is the Brier score; the thin lines are what recalibration co
 ## How estimates change with the number of rows
 
 `docs/examples/appendix_f.py` reads subsets of one network's predictions of digits, by the published Dirichlet and Beta
-kernels, by bins and by the default; bands hold 95 % of a hundred subsets. Wide bands with a level mean say that one
+kernels, by bins and by the default; bands cover 95 % of a hundred subsets. Wide bands with a level mean say that one
 estimate of so few rows tells little, and a level mean is no proof of being right: a kernel or a cell of fixed width
 blurs the same at every n.
 

@@ -38,6 +38,7 @@ INSTEAD = {
     r"\b(what|class that) was drawn\b": "the name of what was sampled or plotted",
     r"\bclass(es)? that came\b": "observed class",
     r"\bthe winner('s)?\b": "predicted class",
+    r"\b(holds?|held) the (truth|true (one|value|error|difference|curve))\b": "covers",
 }
 #: Constructions of no sentence of the source, with the plain form.
 PLAINLY = {
@@ -107,6 +108,7 @@ def in_text(path):
     ("text", "many"),
     [
         ("its law is normal", 1),
+        ("intervals that hold the truth, and held the true one", 2),
         ("by the limit laws", 1),
         ("the mean reading", 1),
         ("reads 0 for calibrated models", 1),

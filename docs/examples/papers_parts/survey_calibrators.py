@@ -432,7 +432,7 @@ def fit_on_the_test() -> str:
 
 PAPER.outside(
     "§5.5, conformal sets",
-    "sets of labels that hold the true one with a given probability",
+    "sets of labels that cover the true one with a given probability",
     "no probabilities are repaired; [MAPIE](https://pypi.org/project/MAPIE/) and "
     "[crepes](https://pypi.org/project/crepes/) do them well",
 )

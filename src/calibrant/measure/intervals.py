@@ -7,7 +7,7 @@ basic ("pivotal") bootstrap overshoots the other way.
 What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
 score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
 true error is known at every λ. New samples are drawn (Poisson counts per cell, normal outcomes), the estimator is
-applied with all its bias, and the interval holds the true errors of all λ at which the estimate actually
+applied with all its bias, and the interval covers the true errors of all λ at which the estimate actually
 observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
 noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
 ``corrected`` is the true error at the λ whose median estimate is the observed one. What is extreme is judged on one
