@@ -137,13 +137,14 @@ def page(kept: Kept) -> Iterator[str]:
     yield from title(__doc__)
     wrong = [kept.where(case=case) for case in CASES if case != "calibrated"]
 
-    def mean(name: str, what: str) -> float:
-        return float(np.nanmean(np.concatenate([one[f"{name}: {what}"] for one in wrong])))
+    def told(name: str) -> str:
+        found, overlap = (
+            np.concatenate([one[f"{name}: {what}"] for one in wrong]) for what in ("confirmed", "overlap")
+        )
+        near = f" (overlap {np.nanmean(overlap):.2f})" if np.isfinite(overlap).any() else ""
+        return f"{name} in {100 * found.mean():.0f} %{near}"
 
-    told = (
-        f"{name} in {100 * mean(name, 'confirmed'):.0f} % (overlap {mean(name, 'overlap'):.2f})" for name in EVERYBODY
-    )
-    yield f"Over the four kinds of planted segments a segment is confirmed by {'; '.join(told)}."
+    yield f"Over the four kinds of planted segments a segment is confirmed by {'; '.join(map(told, EVERYBODY))}."
     yield ""
     yield "*found*: share of samples, in per cent with its standard error, in which the first segment is confirmed;"
     yield "*overlap*: mean Jaccard overlap of confirmed segments with the planted rows."

@@ -91,8 +91,8 @@ Simulated rows of three regions, of which one drifts from July on:
 {regions}
 ```
 
-False alarms: [benchmarks/coverage/over_time_courses.md](../benchmarks/coverage/over_time_courses.md); the test of periods
-among many courses: [benchmarks/coverage/period_tests.md](../benchmarks/coverage/period_tests.md). A thousand
+False alarms: [benchmarks/coverage/over_time_courses.md](../benchmarks/coverage/over_time_courses.md). The test of
+periods among many courses: [benchmarks/coverage/period_tests.md](../benchmarks/coverage/period_tests.md). A thousand
 classes in twelve months: [benchmarks/speed/over_time.md](../benchmarks/speed/over_time.md).
 
 ## Many rows
