@@ -363,3 +363,32 @@ def test_the_oldest_predictions_expire_one_by_one():
     assert awaited.scores([2, 3, 4]) == [0.5] * 3
     with pytest.raises(ValueError, match="is not open"):
         awaited.scores([1])
+
+
+def test_it_is_drawn_against_times_where_all_updates_have_one(tmp_path):
+    """Dates on an axis of dates, also after it was saved; numbers of rows where some update has no time."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    dates = pytest.importorskip("matplotlib.dates")
+    rng = np.random.default_rng(0)
+    p = rng.random((30, 20))
+    y = rng.random((30, 20)) < p
+    days = np.datetime64("2026-03-01") + np.arange(30)
+    monitor = cal.CalibrationMonitor()
+    for one, scores, day in zip(y, p, days, strict=True):
+        monitor.update(one, scores, time=np.full(20, day))
+    monitor.save(tmp_path / "monitor.json")
+    for one in (monitor, cal.CalibrationMonitor.load(tmp_path / "monitor.json")):
+        (line,) = [line for line in one.plot().ax_.lines if len(line.get_xdata()) == 31]
+        np.testing.assert_allclose(line.get_xdata(), [dates.date2num(days[0]), *dates.date2num(days)])
+        np.testing.assert_allclose(line.get_ydata()[1:], [log_e / np.log(10) for _, log_e in one.history])
+        plt.close("all")
+    monitor.update([0, 1], [0.2, 0.7])  # as late as the last
+    assert monitor.plot().ax_.lines[0].get_xdata()[-1] == dates.date2num(days[-1])
+    counted = cal.CalibrationMonitor()
+    counted.update(y[0], p[0], time=np.arange(20))
+    assert counted.plot().ax_.get_xlabel() == "Time"
+    late = cal.CalibrationMonitor()
+    late.update(y[0], p[0])
+    late.update(y[1], p[1], time=np.full(20, days[0]))
+    assert late.plot().ax_.get_xlabel() == "Rows seen"
+    np.testing.assert_allclose(late.plot().ax_.lines[0].get_xdata(), [0, 20, 40])

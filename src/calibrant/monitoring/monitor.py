@@ -26,7 +26,7 @@ from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
 from .awaited import Awaited, names_of
-from .periods import time_text
+from .periods import read_time, time_text, written_time
 from .row_times import RowTimes
 from .start_mixture import StartMixture
 
@@ -143,7 +143,7 @@ class CalibrationMonitor(Drawn):
         start = partial(StartMixture, self.horizon)
         self._bets = SequentialBets(self.notion, start, "e-value of bets that begin at every row")
         self._groups: AnyArray | None = None
-        self._history: list[tuple[int, float]] = []
+        self._history: list[tuple[int, float, Any]] = []
         self._times = RowTimes(self._times.last)
 
     @property
@@ -213,7 +213,13 @@ class CalibrationMonitor(Drawn):
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
         """Rows seen and the logarithm of the e-value after updates; of many updates, some."""
-        return tuple(self._history)
+        return tuple((n, log_e) for n, log_e, _ in self._history)
+
+    @property
+    def _look_times(self) -> tuple[Any, ...]:
+        """Times of the last rows of these updates, after that of the first row; none where one has no time."""
+        times = tuple(time for *_, time in self._history)
+        return (self._times.at(0), *times) if times and None not in times else ()
 
     @property
     def n_samples(self) -> int:
@@ -329,7 +335,7 @@ class CalibrationMonitor(Drawn):
             "log_e": _written(self._bets.log_e),
             "log_max": _written(self._bets.log_max),
             "bettors": [one.to_dict() for one in self._bettors],
-            "history": [[n, _written(value)] for n, value in self._history],
+            "history": [[n, _written(value), *written_time(time)] for n, value, time in self._history],
             "times": self._times.to_list(),
             "awaited": self._awaited.to_dict(),
             "past": self.past,
@@ -367,7 +373,7 @@ class CalibrationMonitor(Drawn):
             bets.n_samples, bets.n_bets = int(state["n_samples"]), int(state["n_bets"])
             bets.log_e, bets.log_max = float(state["log_e"]), float(state["log_max"])
             bets.bettors = list(map(StartMixture.from_dict, state["bettors"]))
-            found._history = [(int(n), float(value)) for n, value in state["history"]]
+            found._history = [(int(n), float(value), read_time(*kind)) for n, value, *kind in state["history"]]
             found._times = RowTimes.from_list(state["times"])
             found._awaited = Awaited.from_dict(state["awaited"])
             found.past = list(state["past"])
@@ -419,6 +425,7 @@ class CalibrationMonitor(Drawn):
             # Rows in groups, and those of weight 0, are no bets of their own: of their times the last one is known.
             alone = self._bets.n_bets - before == times[-1][0]
             self._times.keep([(before + n, t) for n, t in times] if alone else [(self._bets.n_bets, times[-1][1])])
+        self._look()
         return result
 
     def _repaired(self, y_prob: Any) -> Any:
@@ -449,14 +456,14 @@ class CalibrationMonitor(Drawn):
         bets.log_e = self._bettors[0].one(score, happened=bool(label))
         bets.log_max = max(bets.log_max, bets.log_e)
         bets.n_samples, bets.n_bets = bets.n_samples + 1, bets.n_bets + 1
-        self._look()
         if times:
             self._times.keep([(bets.n_bets, times[-1][1])])
+        self._look()
         return bets.result(_POSITIVE)
 
     def _look(self) -> None:
-        """Keep the e-value to be drawn."""
-        self._history.append((self.n_samples, float(self._bets.log_e)))
+        """Keep the e-value to be drawn, with the time of the last row."""
+        self._history.append((self.n_samples, float(self._bets.log_e), self._times.last))
         if len(self._history) > _MOST_LOOKS:  # every other one, and the last
             self._history = self._history[1::2]
 
@@ -495,7 +502,6 @@ class CalibrationMonitor(Drawn):
         self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._groups = seen
-        self._look()
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..data.result import MeasuresDrawn
 from ..monitoring.monitor import CalibrationMonitor
 from .base import Display, draw_grid, draw_interval, one_axes
 from .fitting import new_figure
+from .over_time_display import number_of, on_dates
 from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts
 
 
@@ -77,7 +79,7 @@ class IntervalDisplay(Display):
 
 
 class MonitorDisplay(Display):
-    """The e-value of a monitor against the rows it has seen, with the levels at which p is 0.05 and 0.01.
+    """The e-value of a monitor against the time, or the rows it has seen, with the levels of p = 0.05 and 0.01.
 
     Attributes
     ----------
@@ -107,8 +109,10 @@ class MonitorDisplay(Display):
         """Draw on given axes, or on a new figure."""
         ax = one_axes(ax, 5.8, 3.6)
         rows, logs = np.array([(0.0, 0.0), *self.monitor.history]).T
+        times = self.monitor._look_times
+        at_times = [number_of(time) for time in times]
         color, powers = STYLES[0].color, logs / np.log(10)
-        ax.plot(rows, powers, color=color, marker="o", markersize=3, linewidth=1.7)
+        ax.plot(at_times or rows, powers, color=color, marker="o", markersize=3, linewidth=1.7)
         for p in (0.05, 0.01):
             at = -float(np.log10(p))
             ax.axhline(at, color=IDENTITY_COLOR, linestyle=(0, (5, 4)), linewidth=1.0, zorder=1)
@@ -117,6 +121,10 @@ class MonitorDisplay(Display):
             said = f"Alarm: since about {self.monitor.since_text}"
             ax.set_title(said, fontsize=10, loc="left", color="#b2182b")
         low, high = float(min(powers.min(), -0.5)), float(max(powers.max(), 2.2))
-        ax.set(xlabel="Rows seen", ylabel="e-value, power of 10", ylim=(low - 0.05 * (high - low), high * 1.08))
+        ax.set(ylabel="e-value, power of 10", ylim=(low - 0.05 * (high - low), high * 1.08))
+        if not times:
+            ax.set_xlabel("Rows seen")
+        else:
+            on_dates(ax, isinstance(times[0], dt.date))
         draw_grid(ax)
         return self._drawn(ax)

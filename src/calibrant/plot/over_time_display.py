@@ -105,7 +105,7 @@ class OverTimeDisplay(Display):
         top.axhline(0.0, color="0.45", linewidth=1.0, zorder=1)
         spans = [_width(p.start, p.end) for p in periods]
         bottom.bar(
-            [_number(p.start) for p in periods], [p.n_samples for p in periods], spans, align="edge", color="0.75"
+            [number_of(p.start) for p in periods], [p.n_samples for p in periods], spans, align="edge", color="0.75"
         )
         self._mark(axes, result)
         top.set_ylabel("Accuracy minus confidence" if result.label is None else "Observed minus predicted")
@@ -135,11 +135,11 @@ class OverTimeDisplay(Display):
         edges = [result.periods[0].start, *(c.time for c in found), result.periods[-1].end]
         gaps = [found[0].before, *(c.after for c in found)]
         for gap, start, end in zip(gaps, edges[:-1], edges[1:], strict=True):
-            axes[0].hlines(gap, _number(start), _number(end), color=_CHANGE, linewidth=1.6, zorder=2)
+            axes[0].hlines(gap, number_of(start), number_of(end), color=_CHANGE, linewidth=1.6, zorder=2)
         for change in found:
             for ax in axes:
-                ax.axvline(_number(change.time), color=_CHANGE, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-                ax.axvspan(*map(_number, change.interval), color=_CHANGE, alpha=0.12, linewidth=0, zorder=0)
+                ax.axvline(number_of(change.time), color=_CHANGE, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+                ax.axvspan(*map(number_of, change.interval), color=_CHANGE, alpha=0.12, linewidth=0, zorder=0)
 
 
 def on_dates(ax: Any, dated: bool) -> None:
@@ -152,15 +152,15 @@ def on_dates(ax: Any, dated: bool) -> None:
     ax.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator))
 
 
-def _number(time: Time) -> float:
+def number_of(time: Time) -> float:
     """A time as an axis counts it: dates in days."""
     return float(_dates.date2num(time)) if isinstance(time, dt.date) else float(time)
 
 
 def middle_of(start: Time, end: Time) -> float:
     """Where a period is drawn."""
-    return (_number(start) + _number(end)) / 2
+    return (number_of(start) + number_of(end)) / 2
 
 
 def _width(start: Time, end: Time) -> float:
-    return max(_number(end) - _number(start), 0.8)
+    return max(number_of(end) - number_of(start), 0.8)
