@@ -43,7 +43,7 @@ A stream of {each} rows a day, whose outcomes become a fifth less frequent than 
 {status}
 ```
 
-![The e-value against the rows seen](images/monitor.png)
+![The e-value over time](images/monitor.png)
 
 The file holds the state of {bets} bets, not the rows: {size:,} bytes after {rows:,} rows.
 
@@ -131,7 +131,7 @@ Of calibrated streams of 100,000 rows
 hindsight, which nobody has, and after <!-- figure coverage.monitor delays "no horizon" -->?<!-- end --> times as many
 without a horizon:
 [benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor would be
-that knew the change, and [benchmarks/coverage/monitor_peers.md](../benchmarks/coverage/monitor_peers.md).
+that knew the change.
 
 Several classes: the confidence, one class, or `notion="classwise"`, which averages the classes' e-values. Rows that
 depend on each other: `groups=`, one bet a group, all of whose rows are in one batch.
