@@ -131,7 +131,7 @@ Of calibrated streams of 100,000 rows
 hindsight, which nobody has, and after <!-- figure coverage.monitor delays "no horizon" -->?<!-- end --> times as many
 without a horizon:
 [benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor would be
-that knew the change.
+that knew the change; other monitors: [benchmarks/coverage/monitor_peers.md](../benchmarks/coverage/monitor_peers.md).
 
 Several classes: the confidence, one class, or `notion="classwise"`, which averages the classes' e-values. Rows that
 depend on each other: `groups=`, one bet a group, all of whose rows are in one batch.
