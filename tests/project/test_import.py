@@ -53,7 +53,7 @@ def test_report_stays_a_function_after_its_package_is_imported():
 @pytest.mark.slow
 def test_core_works_without_extras(blocked):
     """The same script that runs in a core-only installation, with every extra made unimportable."""
-    script = Path(__file__).parent / "core_only.py"
+    script = Path(__file__).parents[1] / "core_only.py"
     code = f"""
 import sys
 sys.path.insert(0, {str(script.parent)!r})
