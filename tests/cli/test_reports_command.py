@@ -473,6 +473,7 @@ def test_ctrl_c_leaves_nothing_half_written(capsys, folder, tmp_path, monkeypatc
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_real_ctrl_c_while_rows_are_read(tmp_path):
+    """It may come between two reads of the system: what is read is read piece by piece."""
     out = tmp_path / "a.sums"
     command = [
         sys.executable,

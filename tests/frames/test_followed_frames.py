@@ -19,6 +19,8 @@ def test_each_subgroup_is_followed_as_in_arrays(engine):
 
 
 @pytest.mark.engines
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_by_engines(engine, request):
     pytest.importorskip({"dask": "dask.dataframe"}.get(engine, engine))

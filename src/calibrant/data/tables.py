@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .columns import some
 from .dialect import FORMATS, as_said, explain, format_inside, format_of, is_blank, scanned
 from .types import AnyArray
 from .writing import scratch_file
+
+#: Bytes that are copied at a time.
+_PIECE = 1 << 18
 
 
 class Headed:
@@ -192,7 +195,7 @@ class FileTable(ScannedTable):
             if path == "-":
                 if sys.stdin is None or sys.stdin.closed:
                     raise ValueError("standard input is closed: give a file, or pipe one in")
-                self._copy(sys.stdin.buffer)
+                self._copy(cast(BufferedReader, sys.stdin.buffer))
             elif given.is_dir():
                 raise ValueError(f"{path} is a directory: give a file")
             elif not given.exists():
@@ -208,14 +211,17 @@ class FileTable(ScannedTable):
             super().__init__(name, [self.path], format_inside(self.path, name, file_format))
             self._spool = self._spool.pop_all()
 
-    def _copy(self, pipe: BinaryIO) -> None:
+    def _copy(self, pipe: BufferedReader) -> None:
         """Copy what can be read once only to a temporary file."""
         # Polars lets the system take up a read again after Ctrl-C, so that a wait for rows would never end.
         if hasattr(signal, "siginterrupt"):
             signal.siginterrupt(signal.SIGINT, True)
         self.path = self._spool.enter_context(scratch_file())
         with self.path.open("wb") as file:
-            shutil.copyfileobj(pipe, file)
+            # One read of the system at a time: Python looks for Ctrl-C between them, and not before all of a larger
+            # piece has come.
+            while piece := pipe.read1(_PIECE):
+                file.write(piece)
 
     def close(self) -> None:
         """Remove the temporary copy of standard input."""
