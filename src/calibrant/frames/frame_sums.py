@@ -169,12 +169,20 @@ def from_frame(
         every_column = [one for each in found for one in each]
         if time is None or by is None:
             several = by is not None and not isinstance(by, str)
-            return SubgroupSums(every_column, several, dropped[0] + lost, library, every)
+            return SubgroupSums(every_column, several=several, dropped=dropped[0] + lost, library=library, every=every)
         if len(columns) > 1:
             pairs = ((c.by, one) for c, each in zip(columns, found, strict=True) for one in each)
             every_column = [replace(one, name=f"{name}={one.name}") for name, one in pairs]
         followed = ", ".join(str(c.by) for c in columns)
-        return SubgroupSums(every_column, True, dropped[0] + lost, library, every, followed, len(found[0]))
+        return SubgroupSums(
+            every_column,
+            several=True,
+            dropped=dropped[0] + lost,
+            library=library,
+            every=every,
+            followed=followed,
+            whole=len(found[0]),
+        )
     (everything,) = columns
     _check_groups(everything, given.notion)
     sums = _Reading(settings, _bins(given), n_cells, on_invalid).all_rows(replace(everything, groups=None))

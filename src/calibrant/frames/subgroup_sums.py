@@ -78,6 +78,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     def __init__(
         self,
         columns: Sequence[SubgroupsOfSums],
+        *,
         several: bool,
         dropped: int,
         library: str | None,
