@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,10 +25,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from matplotlib.figure import Figure
 
 from calibrant.data.writing import write_text
 
-from . import arguments, provenance
+from . import arguments, pictures, provenance
 from .provenance import DATA, ROOT, Kept
 from .store import lines_of
 
@@ -50,8 +52,12 @@ class Experiment:
     sample : callable
         ``sample(**case, seed)`` returns the numbers of a sample by name, or lists of numbers: of several samples that
         are computed side by side, each a row of what is kept. Nothing else is random.
+    answer : callable
+        The answer in a sentence or two, from what is kept.
     page : callable
-        Lines of the page, from what is kept.
+        Lines of the page below answer and picture, from what is kept: a table, and what its columns are.
+    picture : callable, optional
+        A figure, from what is kept.
     repetitions : int
         Samples of a case.
     quick : int
@@ -73,7 +79,9 @@ class Experiment:
     module: str
     cases: Mapping[str, Sequence[Any]]
     sample: Callable[..., Numbers]
+    answer: Callable[[Kept], str]
     page: Callable[[Kept], Iterable[str]]
+    picture: Callable[[Kept], Figure] | None = None
     repetitions: int = 100
     quick: int = 3
     timed: Sequence[str] = ()
@@ -97,6 +105,11 @@ class Experiment:
     def page_file(self) -> Path:
         """The page."""
         return ROOT / self.at if self.at else ROOT / Path(*self.module.split(".")).with_suffix(".md")
+
+    @property
+    def picture_file(self) -> Path:
+        """The picture, beside the page."""
+        return self.page_file.with_suffix(".svg")
 
     @property
     def missing(self) -> list[str]:
@@ -183,10 +196,19 @@ class Experiment:
         return out
 
     def rendered(self) -> str:
-        """The page, with a last line that says where its numbers come from."""
-        about = self.kept.header
-        lines = [*self.page(self.kept), "", *_source(about, self.data)]
-        return "\n".join(lines) + "\n"
+        """The page: question, answer, picture, table, setting, and where its numbers come from."""
+        question, *setting = _paragraphs(sys.modules[self.sample.__module__].__doc__)
+        parts = [f"# {question}", _wrapped(self.answer(self.kept))]
+        if self.picture is not None:
+            parts.append(f"![{question}]({self.picture_file.name})")
+        parts += ["\n".join(self.page(self.kept)).strip(), "## Setting", *setting, "\n".join(_source(self))]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def write_page(self) -> None:
+        """The page and its picture."""
+        if self.picture is not None:
+            pictures.write(self.picture(self.kept), self.picture_file)
+        write_text(self.page_file, self.rendered())
 
     def figure(self, name: str, *given: Any) -> str:
         """A text that other pages quote."""
@@ -205,7 +227,7 @@ class Experiment:
             raise SystemExit("\n".join(wrong) if wrong else 0)
         if not options.page and not self.run(options.repetitions, options.jobs, options.only):
             raise SystemExit("samples are missing: nothing was kept")
-        write_text(self.page_file, self.rendered())
+        self.write_page()
         print(self.page_file.read_text(encoding="utf-8"))
 
 
@@ -228,21 +250,19 @@ def _timed(sample: Callable[..., Numbers], case: dict[str, Any], seed: int) -> t
     return case, seed, numbers, time.process_time() - began
 
 
-def _source(about: Mapping[str, str], data: Path) -> Iterator[str]:
-    minutes = float(about["seconds"]) / 60
-    yield f"Run again with `{about['command']}` ({minutes:,.0f} CPU minutes). Numbers of all samples are in"
-    yield f"`{data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
+def _source(one: Experiment) -> Iterator[str]:
+    about = one.kept.header
+    yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples are in"
+    yield f" `{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
 
 
-def title(doc: str | None) -> Iterator[str]:
-    """The question, which is the first line of a script's docstring; and its setting, all but the command."""
-    question, *rest = (doc or "").strip().split("\n\n")
-    yield f"# {question}"
-    yield ""
-    for paragraph in rest:
-        if not paragraph.startswith("    "):
-            yield from paragraph.splitlines()
-            yield ""
+def _paragraphs(doc: str | None) -> list[str]:
+    """Of a script's docstring, all but the command."""
+    return [one for one in (doc or "").strip().split("\n\n") if not one.startswith("    ")]
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 119, break_long_words=False, break_on_hyphens=False)
 
 
 def every_experiment() -> dict[str, Experiment]:

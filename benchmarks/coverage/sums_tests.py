@@ -1,9 +1,10 @@
-"""`Accumulator.calibration_test` beside `calibration_test`: false alarms where models are calibrated, and power.
+"""Do tests from sums find what tests from rows find, and no more?
 
-    python -m benchmarks.coverage.sums_tests [--repetitions 400]
+    python -m benchmarks.coverage.sums_tests [--repetitions 200]
 
-The same samples, tested from sums (outcomes drawn in cells) and from rows (labels drawn row by row), at 5 %, with 99
-draws each. The standard error of a share s is sqrt(s (1 - s) / repetitions).
+The same samples are tested by `Accumulator.calibration_test`, which draws outcomes in cells, and by `calibration_test`,
+which draws a label for each row: at 5 %, with 99 draws. Scores are uniform, rare (beta 0.5, 6) or three classes
+(softmax of normal scores, standard deviation 1.2). Overconfident models have log-odds 1.25 times too large.
 """
 
 from __future__ import annotations
@@ -11,61 +12,98 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+from collections.abc import Iterator
+
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit, softmax
 
 import calibrant as cal
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-SHAPES = {"flat": (1, 1), "rare": (0.5, 6)}
-ESTIMATORS = {
-    "auto": "auto",
-    "15 bins": cal.Binned(),
-    "density": cal.estimators.Density(),
-}
+SHAPES = {"uniform": (1, 1), "rare": (0.5, 6)}
+ESTIMATORS = {"auto": "auto", "15 bins": cal.Binned(), "density": cal.estimators.Density()}
+#: Scores, rows, notion.
+SCORES = {f"{shape}, {n:,} rows": (shape, n, "auto") for shape in SHAPES for n in (100, 1_000)}
+SCORES |= {f"3 classes, {notion}": ("", 500, notion) for notion in ("confidence", "classwise")}
+#: By what true log-odds are those of the scores multiplied.
+FACTORS = {"calibrated": 1.0, "overconfident": 0.8}
 ALPHA, DRAWS = 0.05, 99
 
 
-def two_classes(shape: tuple[float, float], n: int, factor: float, rng: np.random.Generator):
-    s = rng.beta(*shape, n).clip(1e-9, 1 - 1e-9)
-    return rng.random(n) < expit(factor * logit(s)), s
-
-
-def three_classes(n: int, factor: float, rng: np.random.Generator):
+def rows(scores: str, model: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and probabilities."""
+    shape, n, _ = SCORES[scores]
+    rng = np.random.default_rng([seed, [*SCORES].index(scores), [*FACTORS].index(model)])
+    if shape:
+        s = rng.beta(*SHAPES[shape], n).clip(1e-9, 1 - 1e-9)
+        return (rng.random(n) < expit(FACTORS[model] * logit(s))).astype(int), s
     z = rng.normal(0, 1.2, (n, 3))
-    drawn = softmax(factor * z, axis=1).cumsum(axis=1)
+    drawn = softmax(FACTORS[model] * z, axis=1).cumsum(axis=1)
     return np.minimum((rng.random((n, 1)) > drawn).sum(axis=1), 2), softmax(z, axis=1)
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=400)
-    options = parser.parse_args()
-    cases = {
-        f"{name}, n = {n}": ("auto", lambda rng, f, shape=shape, n=n: two_classes(shape, n, f, rng))
-        for name, shape in SHAPES.items()
-        for n in (100, 1000)
-    }
-    for notion in ("confidence", "classwise"):
-        cases[f"3 classes, {notion}, n = 500"] = (notion, lambda rng, f: three_classes(500, f, rng))
-    print("| scores | estimator | calibrated: sums | rows | overconfident: sums | rows |")
-    print("|---|---|---:|---:|---:|---:|")
-    for name, (notion, draw) in cases.items():
-        found = np.zeros((len(ESTIMATORS), 4))
-        for i in range(options.repetitions):
-            for j, factor in enumerate((1.0, 0.8)):
-                y, p = draw(np.random.default_rng([i, j]), factor)
-                labels = [0, 1] if p.ndim == 1 else [0, 1, 2]
-                sums = cal.Accumulator(notion=notion, labels=labels).update(y.astype(int), p)
-                for k, estimator in enumerate(ESTIMATORS.values()):
-                    about = {"estimator": estimator, "n_resamples": DRAWS, "random_state": i}
-                    rows = cal.calibration_test(y.astype(int), p, notion=notion, labels=labels, **about)
-                    found[k, 2 * j] += sums.calibration_test(**about).pvalue <= ALPHA
-                    found[k, 2 * j + 1] += rows.pvalue <= ALPHA
-        for estimator, row in zip(ESTIMATORS, found / options.repetitions, strict=True):
-            print(f"| {name} | {estimator} | " + " | ".join(f"{share:.3f}" for share in row) + " |", flush=True)
+def sample(scores: str, model: str, seed: int) -> dict[str, float]:
+    """Which estimators reject, from sums and from rows."""
+    y, p = rows(scores, model, seed)
+    notion, labels = SCORES[scores][2], range(2 if p.ndim == 1 else 3)
+    sums = cal.Accumulator(notion=notion, labels=labels).update(y, p)
+    out = {}
+    for name, estimator in ESTIMATORS.items():
+        about = {"estimator": estimator, "n_resamples": DRAWS, "random_state": seed}
+        of_rows = cal.calibration_test(y, p, notion=notion, labels=labels, **about)
+        out[f"{name}: sums"] = float(sums.calibration_test(**about).pvalue <= ALPHA)
+        out[f"{name}: rows"] = float(of_rows.pvalue <= ALPHA)
+    return out
 
+
+def _rejected(kept: Kept, model: str, what: str) -> np.ndarray:
+    some = kept.where(model=model)
+    return np.concatenate([some[f"{name}: {what}"] for name in ESTIMATORS])
+
+
+def answer(kept: Kept) -> str:
+    calm, over = ([share(_rejected(kept, model, what)) for what in ("sums", "rows")] for model in FACTORS)
+    return (
+        f"Calibrated models are rejected in {calm[0]} % of tests from sums and {calm[1]} % of tests from rows, at 5 %; "
+        f"overconfident ones in {over[0]} and {over[1]} %."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    series = {
+        f"{model}, {what}": [
+            percent(np.concatenate([kept.where(scores=s, model=model)[f"{e}: {what}"] for e in ESTIMATORS]))
+            for s in SCORES
+        ]
+        for model in FACTORS
+        for what in ("sums", "rows")
+    }
+    return dots([*SCORES], series, "rejected, % of tests", 100 * ALPHA)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Rejected from sums and from rows, in per cent of samples with standard errors: of calibrated models, and of"
+    yield "overconfident ones (*over*)."
+    yield ""
+    head = ("scores", "estimator", "calibrated", "rows", "over", "rows")
+    yield from table(head, _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for scores in SCORES:
+        parts = [kept.where(scores=scores, model=model) for model in FACTORS]
+        for name in ESTIMATORS:
+            yield [scores, name, *(share(some[f"{name}: {what}"]) for some in parts for what in ("sums", "rows"))]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"scores": SCORES, "model": FACTORS}, sample, answer, page, picture, repetitions=200
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

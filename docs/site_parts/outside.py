@@ -10,6 +10,7 @@ DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TABLES = DOCS / "tables"
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
+_PICTURE = re.compile(r"(?P<start>!\[[^\]]*\]\()(?P<path>[^)\s:]+\.svg)\)")
 #: Pages that have no text of their own in the site, and where their readers find it.
 _INSTEAD = {"README.md": DOCS / "index.md"}
 
@@ -56,8 +57,11 @@ def _write(app: Sphinx) -> None:
     lines = ["# Tables of simulations", "", "Each is written by a script of the same name under `benchmarks/`.", ""]
     for table in linked():
         text = table.read_text(encoding="utf-8")
-        new = relinked(text, table, place(table), app.config.repository_url)
-        keep(place(table), new)
+        for picture in _PICTURE.finditer(text):
+            drawn = table.parent / picture["path"]
+            keep(place(drawn), drawn.read_text(encoding="utf-8"))
+        text = _PICTURE.sub(lambda found, at=table: f"{found['start']}{place(at.parent / found['path']).name})", text)
+        keep(place(table), relinked(text, table, place(table), app.config.repository_url))
         title = next(line[2:] for line in text.splitlines() if line.startswith("# "))
         lines.append(f"- [{title}]({place(table).name})")
     keep(TABLES / "index.md", "\n".join(lines) + "\n")

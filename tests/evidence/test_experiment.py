@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="not in a checkout: experiments are there")
@@ -36,9 +37,18 @@ def side_by_side(family, n, seed):
     return {"mean": [float(seed), float(seed) + 0.25], "size": float(n)}
 
 
+def answer(kept):
+    return f"The mean is {kept.where(family='one')['mean'].mean():.3f}."
+
+
+def picture(kept):
+    figure = Figure()
+    figure.add_subplot().plot(kept["mean"])
+    return figure
+
+
 def page(kept):
-    yield "# Means"
-    yield f"{kept.where(family='one')['mean'].mean():.3f}"
+    yield "| one |"
 
 
 def made(parts, **changes):
@@ -46,6 +56,7 @@ def made(parts, **changes):
         "benchmarks.coverage.means",
         {"family": ["one", "other, one"], "n": [5, 50]},
         sample,
+        answer,
         page,
         timed=("seconds",),
         figures={"mean": lambda kept, family: f"{kept.where(family=family)['mean'].mean():.3f}"},
@@ -156,6 +167,30 @@ def test_status_tells_a_page_that_was_edited_and_code_that_changed(parts, monkey
     monkeypatch.setattr(provenance, "_hash_of", lambda name: "other")
     assert one.kept.changed == sorted(one.kept.changed)
     assert len(one.kept.changed) == len(one.kept.header["modules"].split()) > 3
+
+
+def test_a_page_answers_then_shows_then_tells_how_to_run_it_again(parts):
+    one = made(parts, picture=picture)
+    one.run(2)
+    one.page_file.parent.mkdir(parents=True)
+    one.write_page()
+    question, said, drawn, rows, setting, *_, source = one.page_file.read_text().strip().split("\n\n")
+    assert question == f"# {__doc__.strip()}"
+    assert said == one.answer(one.kept)
+    assert drawn.endswith("](means.svg)")
+    assert rows == "| one |"
+    assert setting == "## Setting"
+    assert "benchmarks.coverage.means --repetitions 2" in source
+    was = one.picture_file.read_bytes()
+    one.write_page()
+    assert one.picture_file.read_bytes() == was
+
+
+def test_a_table_that_a_reader_would_have_to_scroll_is_refused(parts):
+    markdown = importlib.import_module("benchmarks.markdown")
+    assert [*markdown.table(("a", "b"), [("x", "1")])] == ["| a | b |", "|---|---:|", "| x | 1 |"]
+    with pytest.raises(ValueError, match="82 characters, more than 80"):
+        [*markdown.table(("a", "b"), [("x" * 79, "1")])]
 
 
 def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
