@@ -382,7 +382,7 @@ def test_periods_part_rows(times, every):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-5, 50), min_size=1, max_size=300), st.integers(1, 20))
 def test_blocks_are_in_order_and_keep_times_together(values, most):
-    code, (first, last) = cut(Times(np.array(values), dated=False), most)
+    code, (first, last) = cut(Times(np.array(values), None, dated=False), most)
     assert set(code) == set(range(first.size))
     assert (first[1:] > last[:-1]).all()
     assert all(first[c] <= v <= last[c] for v, c in zip(values, code, strict=True))

@@ -98,7 +98,7 @@ def monitor_command(
 def _go_on(monitor: CalibrationMonitor, p: Predictions, times: Any) -> int:
     """Show a monitor the rows that are later than those it has seen, in order; the number of the others."""
     last = monitor.last_time
-    later = np.ones(times.values.size, dtype=bool)
+    later = np.ones(times.size, dtype=bool)
     if last is not None:
         known = type(times).read([last], 1)
         if known.dated != times.dated:

@@ -94,11 +94,10 @@ class Blocks:
 
 def cut(times: Times, at_most: int = BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
     """Block of each row, and the blocks' first and last times: about equal in rows, and rows of one time together."""
-    part = np.sort(times.values[:: max(times.values.size // _SAMPLE, 1)])
+    part = np.sort(times.some(_SAMPLE))
     edges = np.unique(part[np.linspace(0, part.size - 1, at_most + 1).astype(np.intp)[1:-1]])
-    values, places = times.distinct
-    used, code = compact(np.searchsorted(edges, values, side="right"))
-    return code[places], ends_of(values, code, used.size)
+    used, code = compact(np.searchsorted(edges, times.distinct, side="right"))
+    return times.of_rows(code), ends_of(times.distinct, code, used.size)
 
 
 class Located(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess
-from ..comparison.subgroups.cells import cell_keys, coarse_cells
+from ..comparison.subgroups.cells import cell_keys, coarse_cells, counts_of
 from ..comparison.subgroups.heterogeneity import PooledMap
 from ..comparison.subgroups.result import SubgroupColumn
 from ..data.problem import Problem
@@ -25,6 +25,8 @@ _TESTS = 3
 _NAMED = 5
 #: Rows beyond which changes are looked for among cells of them.
 _MANY_ROWS = 1 << 20
+#: Rows that are added up at a time.
+_TILE = 1 << 16
 #: Draws of Kuiper's test of each period.
 _RESAMPLES = 1999
 
@@ -47,13 +49,27 @@ class Fine(NamedTuple):
             return cls(code, ends, (s, o, w, squares), times)
         coarse = coarse_cells()
         size = int(coarse[-1]) + 1
-        key = cell_keys(code, s, coarse)
-        count = np.bincount(key, w)
-        used = np.flatnonzero(count)
-        count = count[used].astype(np.float64)
-        score, outcome = (np.bincount(key, v if w is None else w * v)[used] / count for v in (s, o))
-        times_of = None if squares is None else np.bincount(key, squares)[used]
-        return cls(used // size, ends, (score, outcome, count, times_of), times)
+        sums = np.zeros((4, (int(code.max()) + 1) * size))
+        # Rows in order of time fall into a few blocks at a time.
+        tile = _TILE if (code[1:] >= code[:-1]).all() else _MANY_ROWS
+        for start in range(0, s.size, tile):
+            part = slice(start, start + tile)
+            key = cell_keys(code[part], s[part], coarse)
+            first = int(key.min())
+            key -= first
+            some = slice(first, first + int(key.max()) + 1)
+            if w is None:
+                sums[:2, some] += counts_of(key, o[part])
+                sums[2, some] += np.bincount(key, s[part])
+                continue
+            every = (w[part], w[part] * o[part], w[part] * s[part], *(() if squares is None else (squares[part],)))
+            for total, values in zip(sums, every, strict=False):
+                total[some] += np.bincount(key, values)
+        used = np.flatnonzero(sums[0])
+        count, outcome, score, times_of = sums[:, used]
+        return cls(
+            used // size, ends, (score / count, outcome / count, count, None if squares is None else times_of), times
+        )
 
 
 class Asked(NamedTuple):

@@ -305,7 +305,7 @@ class _Asked:
         """Each period."""
         times = Times.read(time, self.new.n_given).where(self.new.places)
         likely = self.rows.probs[np.arange(len(self.rows.decided)), self.rows.decided]
-        periods = Periods.of(times, every, rows_needed(likely, 0.05, self.level))
+        periods = Periods.of(times, every, lambda: rows_needed(likely, 0.05, self.level))
         number = len(periods.names)
         most = max(MOST_ROWS // number, _OF_PERIOD)
         rows = np.split(np.argsort(periods.codes, kind="stable"), np.cumsum(np.bincount(periods.codes))[:-1])

@@ -142,10 +142,15 @@ def calibration_over_time(
         raise ValueError(f"{kind} cannot be followed over time: take one class with ClassSpecific(label)")
     reader = resolve_estimator(estimator, problems[0], chosen.name)
     times = Times.read(time, p.n_given)
-    times = times.where(p.of_given(np.arange(p.n_given)))
+    if p.given is not None:
+        times = times.where(p.given)
     n_courses = sum(len(column.values) for column in columns) or len(problems)
-    needed = max(rows_needed(one.scores, tolerance, level) for one in problems)
-    periods = Periods.of(times, every, needed * (n_courses if columns else 1))
+
+    def needed() -> int:
+        most = max(rows_needed(one.scores, tolerance, level) for one in problems)
+        return most * (n_courses if columns else 1)
+
+    periods = Periods.of(times, every, needed)
     blocks = BLOCKS if n_courses <= _MANY else _FEW_BLOCKS
     rows = _TimedRows(times, periods, p.groups, blocks)
     if columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ _MONDAY = 3
 MOST_PERIODS, LEAST_ROWS = 60, 50
 _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_000
 _TILE = 1 << 16
+#: Rows of a run of equal numbers, on average, from which runs are worth finding.
+_RUNS = 16
 Time = int | float | dt.datetime | dt.date
 
 
@@ -60,13 +63,16 @@ class Times:
 
     Attributes
     ----------
-    values : ndarray of shape (n,)
-        64-bit integers, or floats where numbers were given that are not whole.
+    distinct : ndarray
+        64-bit integers, or floats where numbers were given that are not whole. Where all times are days: each day once.
+    places : ndarray of shape (n,) or None
+        Place of each row's among these; None: each row has its own, in order.
     dated : bool
         Whether they are dates.
     """
 
-    values: AnyArray
+    distinct: AnyArray
+    places: IntArray | None
     dated: bool
 
     @classmethod
@@ -83,24 +89,53 @@ class Times:
         if array.dtype.kind in "OUS":
             array = _of_objects(array.tolist())
         if array.dtype.kind == "M":
-            return cls(_present(array, np.isnat(array)).astype("M8[us]").astype(np.int64), dated=True)
+            return cls._of_dates(_present(array, np.isnat(array)))
         if array.dtype.kind in "iu":
-            return cls(array.astype(np.int64), dated=False)
+            return cls(array.astype(np.int64), None, dated=False)
         if array.dtype.kind == "f":
-            return cls(_present(array, ~np.isfinite(array)).astype(np.float64), dated=False)
+            return cls(_present(array, ~np.isfinite(array)).astype(np.float64), None, dated=False)
         raise TypeError(f"time must hold dates, datetimes or numbers; got values of kind {array.dtype}")
 
+    @classmethod
+    def _of_dates(cls, dates: AnyArray) -> Times:
+        if np.datetime_data(dates.dtype) == ("D", 1):
+            days = dates.view(np.int64)
+        else:
+            values = dates.astype("M8[us]").astype(np.int64)
+            if _within_days(values):
+                return cls(values, None, dated=True)
+            days = values // _DAY
+        if not days.size:
+            return cls(days, None, dated=True)
+        found, places = compact(days)
+        return cls(found * _DAY, places, dated=True)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int((self.distinct if self.places is None else self.places).size)
+
     @cached_property
-    def distinct(self) -> tuple[AnyArray, Any]:
-        """Days and the place of each row's among them, where all times are days; else the times, each row its own."""
-        if self.dated and self.values.size and not _within_days(self.values):
-            days, places = compact(self.values // _DAY)
-            return days * _DAY, places
-        return self.values, slice(None)
+    def values(self) -> AnyArray:
+        """Time of each row, (n,)."""
+        return self.distinct if self.places is None else self.distinct[self.places]
+
+    def of_rows(self, each: AnyArray) -> AnyArray:
+        """For each row what ``each`` has of the distinct times."""
+        return each if self.places is None else each[self.places]
 
     def where(self, some: AnyArray) -> Times:
         """Those of some rows."""
-        return Times(self.values[some], self.dated)
+        if self.places is None:
+            return Times(self.distinct[some], None, self.dated)
+        mine = self.places[some]
+        found, places = compact(mine) if mine.size else (mine, mine)
+        return Times(self.distinct[found], places, self.dated)
+
+    def some(self, at_most: int) -> AnyArray:
+        """Times of about so many rows, evenly spread."""
+        step = max(self.size // at_most, 1)
+        return self.distinct[::step] if self.places is None else self.distinct[self.places[::step]]
 
     def shown(self, value: Any) -> Time:
         """A time as it is reported."""
@@ -216,13 +251,13 @@ class Periods:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, times: Times, every: Any, needed: int) -> Periods:
-        """Cut at calendar boundaries, or after a number of rows; ``needed`` rows are enough where that is "auto"."""
+    def of(cls, times: Times, every: Any, needed: Callable[[], int]) -> Periods:
+        """Cut at calendar boundaries, or after a number of rows; ``needed()`` are enough where that is "auto"."""
         if isinstance(every, str) and every == "auto":
-            every = _chosen(times, needed)
+            every = _chosen(times, needed())
         if not isinstance(every, str):
             rows = check_int("every", every, 1, instead="the name of a period, or ")
-            return cls._by_rows(times, min(rows, times.values.size))
+            return cls._by_rows(times, min(rows, times.size))
         check_choice("every", every, ("auto", *CALENDAR), instead="a number of rows, or ")
         if not times.dated:
             raise ValueError(f"every={every!r} needs dates, and time holds numbers: pass a number of rows")
@@ -240,11 +275,10 @@ class Periods:
 
     @classmethod
     def _by_calendar(cls, times: Times, every: str) -> Periods:
-        values, places = times.distinct
-        at, codes = compact(calendar(values, every))
+        at, codes = compact(calendar(times.distinct, every))
         names, absent = _named(at, every)
-        starts, ends = (tuple(map(times.shown, some)) for some in ends_of(values, codes, at.size))
-        return cls(codes[places], every, names, starts, ends, absent)
+        starts, ends = (tuple(map(times.shown, some)) for some in ends_of(times.distinct, codes, at.size))
+        return cls(times.of_rows(codes), every, names, starts, ends, absent)
 
     @classmethod
     def of_starts(cls, times: Times, every: str) -> tuple[Periods, tuple[AnyArray, AnyArray]]:
@@ -279,11 +313,10 @@ class Periods:
 
 def _chosen(times: Times, needed: int) -> str | int:
     """The finest calendar period whose median has enough rows, among those that are not too many; else rows."""
-    n = times.values.size
+    n = times.size
     if times.dated:
         for every in CALENDAR:
-            values, places = times.distinct
-            counts = np.bincount(compact(calendar(values, every))[1][places])
+            counts = np.bincount(times.of_rows(compact(calendar(times.distinct, every))[1]))
             if 2 <= counts.size <= MOST_PERIODS and np.median(counts) >= needed:
                 return every
     return max(needed, -(-n // MOST_PERIODS))
@@ -291,12 +324,18 @@ def _chosen(times: Times, needed: int) -> str | int:
 
 def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct whole numbers, sorted, and the place of each among them; without sorting where they are close."""
+    first = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    if first.size < numbers.size // _RUNS:  # as of rows in order: numbers of runs stand for those of rows
+        starts = np.concatenate([[0], first])
+        found, places = compact(numbers[starts])
+        return found, np.repeat(places, np.diff(starts, append=numbers.size))
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > _CLOSE:
         found, places = np.unique(numbers, return_inverse=True)
         return found, places.reshape(-1)
-    seen = np.bincount(numbers - low) > 0
-    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[numbers - low]
+    from_low = numbers - low
+    seen = np.bincount(from_low) > 0
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[from_low]
 
 
 def _within_days(microseconds: IntArray) -> bool:

@@ -256,13 +256,13 @@ class SubgroupsOfRows(SubgroupProblems):
     @classmethod
     def of(cls, problem: Problem, column: Subgroups, groups: IntArray | None) -> SubgroupsOfRows:
         """Rows by the subgroups of a column; those without weight do not count."""
-        n_samples = np.bincount(column.codes, minlength=len(column.values))
+        n_samples = number = np.bincount(column.codes, minlength=len(column.values))
         codes, p = column.codes, replace(problem, design=None, effects=None, starts=None)
         if p.weights is not None and not p.weights.all():
             used = p.weights > 0
             p = replace(p, scores=p.scores[used], outcomes=p.outcomes[used], weights=p.weights[used])
             codes, groups = codes[used], None if groups is None else groups[used]
-        number = np.bincount(codes, minlength=len(column.values))
+            number = np.bincount(codes, minlength=len(column.values))
         held = np.flatnonzero(number)
         # Sixteen bits at most are sorted by counting.
         order: Any = slice(None)

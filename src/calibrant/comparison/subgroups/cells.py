@@ -278,6 +278,15 @@ def cell_keys(subgroup: IntArray, scores: FloatArray, coarse: IntArray | None = 
     return out
 
 
+def counts_of(key: IntArray, outcomes: AnyArray, size: int = 0) -> FloatArray:
+    """Rows with each key, and their sums of outcomes, (2, size or more): in one pass where outcomes are 0 or 1."""
+    size = max(size, int(key.max(initial=-1)) + 1)
+    if outcomes.dtype.kind == "f":
+        return np.stack([np.bincount(key, minlength=size), np.bincount(key, outcomes, size)])
+    without, having = np.bincount(2 * key + outcomes, minlength=2 * size).reshape(-1, 2).T.astype(np.float64)
+    return np.stack([without + having, having])
+
+
 def _plain(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return problem.scores.astype(np.float64, copy=False), np.asarray(problem.outcomes, dtype=np.float64)
 
