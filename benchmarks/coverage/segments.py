@@ -59,9 +59,9 @@ REPORTS, COVERAGE, FOUND = 5, 95, {"z beyond 2-4": (80, 0.6), "z beyond 4+": (80
 def portion(truth: str, way: str) -> float:
     """Share of the repetitions that a case gets."""
     if truth in PLANTED:
-        many = {5_000: 0.02, 20_000: 0.02, 100_000: 0.005, 1_000_000: 0.002}[PLANTED[truth][0]]
-        return many if way == "simulate" else 2 * many
-    return {"50 features": 0.05, "500 features": 0.005}.get(truth, 0.2) if way == "simulate" else 1.0
+        many = {5_000: 0.01, 20_000: 0.01, 100_000: 0.01, 1_000_000: 0.002}[PLANTED[truth][0]]
+        return many if way == "simulate" else 4 * many
+    return {"50 features": 0.1, "500 features": 0.008}.get(truth, 0.225) if way == "simulate" else 1.0
 
 
 def features(n: int, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
