@@ -253,7 +253,7 @@ def _timed(sample: Callable[..., Numbers], case: dict[str, Any], seed: int) -> t
 def _source(one: Experiment) -> Iterator[str]:
     about = one.kept.header
     yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples are in"
-    yield f" `{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
+    yield f"`{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
 
 
 def _paragraphs(doc: str | None) -> list[str]:
