@@ -4,8 +4,8 @@
 
 `CalibrationMonitor` bets on eight offsets and six slopes. Streams of 100,000 rows, whose scores are beta (2, 2), (5, 1)
 or (1, 10), change at row 30,000: by an offset of 0.2 or -0.5, or to a slope of 0.75 or 1.35. An alarm is the first row
-at which the mean wealth, begun at every row with 1/100,000 of it, is 20. None of these scores is in `benchmarks/coverage/monitor.md`. Equal shares were
-kept.
+at which the mean wealth, begun at every row with 1/100,000 of it, is 20. None of these scores is in
+`benchmarks/coverage/monitor.md`. Equal shares were kept.
 """
 
 from __future__ import annotations

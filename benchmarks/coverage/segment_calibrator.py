@@ -130,8 +130,8 @@ def answer(kept: Kept) -> str:
         )
         left = 100 * planted["left"].mean() / planted["gap"].mean()
         saved.append(
-            f"{learner} saves {mean(_saved(planted), 1)} % ({low} to {high} % by size, share and conditions) and leaves "
-            f"{left:.0f} % of the gap"
+            f"{learner} saves {mean(_saved(planted), 1)} % ({low} to {high} % by size, share and conditions) and "
+            f"leaves {left:.0f} % of the gap"
         )
     return (
         f"Where no segment is wrong, `SegmentCalibrator` does harm {' and '.join(told)}, where {MOST} % may have it. "
