@@ -53,11 +53,10 @@ PLANTED = {
 NEW = 20_000
 #: Truths of a row of the table.
 MODEL_ROWS = {
-    f"{kind}, {n:,} rows": [name for name, one in MODELS.items() if one[:2] == (kind, n)]
-    for kind, n, _ in MODELS.values()
+    f"{kind}, {n:,}": [name for name, one in MODELS.items() if one[:2] == (kind, n)] for kind, n, _ in MODELS.values()
 }
 PLANTED_ROWS = {
-    f"{of:.0%} of {n:,} rows".replace("%", " %"): [name for name, one in PLANTED.items() if one[:2] == (n, of)]
+    f"planted, {100 * of:.0f} % of {n:,}": [name for name, one in PLANTED.items() if one[:2] == (n, of)]
     for n, of, _ in PLANTED.values()
 }
 #: Experiments that may have harm, in per cent.
@@ -113,29 +112,25 @@ def sample(truth: str, learner: str, seed: int) -> dict[str, float]:
 
 
 def answer(kept: Kept) -> str:
-    told, saved = [], []
+    harms, beyond, saved = [], [], []
     for learner in LEARNERS:
-        every = _of(kept, MODELS, learner)
-        harm, own = _harms(every)
-        beyond = [
-            f"{name}: {share(_harms(_of(kept, some, learner))[0])}"
-            for name, some in MODEL_ROWS.items()
-            if percent(_harms(_of(kept, some, learner))[0])[0] > MOST
-        ]
-        more = f", more in {'; '.join(beyond)}" if beyond else ""
-        told.append(f"with {learner} in {share(harm)} % of {harm.size:,} experiments ({share(own)} % by itself{more})")
+        harm, own = _harms(_of(kept, MODELS, learner))
+        harms.append(
+            f"in {share(harm)} % of {harm.size:,} experiments with {learner} ({share(own)} % beyond the common map)"
+        )
+        for name, some in MODEL_ROWS.items():
+            one = _harms(_of(kept, some, learner))[0]
+            beyond += [f"{name}, {learner}: {share(one)}"] if percent(one)[0] > MOST else []
         planted = _of(kept, PLANTED, learner)
-        low, high = (
-            f"{f(estimate(_saved(_of(kept, [name], learner)))[0] for name in PLANTED):.0f}" for f in (min, max)
-        )
+        every = [estimate(_saved(_of(kept, [name], learner)))[0] for name in PLANTED]
         left = 100 * planted["left"].mean() / planted["gap"].mean()
-        saved.append(
-            f"{learner} saves {mean(_saved(planted), 1)} % ({low} to {high} % by size, share and conditions) and leaves "
-            f"{left:.0f} % of the gap"
-        )
+        told = f"{mean(_saved(planted), 1)} % ({min(every):.0f} to {max(every):.0f} % by case)"
+        saved.append(f"`learner={learner!r}` saves {told} and leaves {left:.0f} % of the gap")
+    missed = f"exceeded in {'; '.join(beyond)}" if beyond else "exceeded nowhere"
     return (
-        f"Where no segment is wrong, `SegmentCalibrator` does harm {' and '.join(told)}, where {MOST} % may have it. "
-        f"Of the log-loss that the truth would save in planted segments, {', and '.join(saved)}."
+        f"Where no segment is wrong, the log-loss rises by more than 0.1 % {' and '.join(harms)}; {MOST} % may have "
+        f"that harm ({missed}). Of the log-loss that the truth would save where a segment is planted, "
+        f"{', and '.join(saved)}."
     )
 
 
@@ -149,8 +144,7 @@ def page(kept: Kept) -> Iterator[str]:
     yield "*harm*: experiments in which the log-loss rises by more than 0.1 %, in per cent. *saved*: mean share of the"
     yield "log-loss that the truth would save, in per cent. With standard errors, for each learner."
     yield ""
-    head = ("truth", *(f"{what}: {learner}" for what in ("harm", "saved") for learner in ("segments", "trees")))
-    yield from table(head, _rows(kept))
+    yield from table(("rows", "harm: segments", "boosting", "saved: segments", "boosting"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
