@@ -1,12 +1,13 @@
 """Does `calibration_over_time` see changes that are none, and do its intervals cover those that are?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.over_time [--repetitions 200]
+    python -m benchmarks.coverage.over_time [--repetitions 100]
 
 Streams of 4,000 rows, cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), of a mix
-that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4). Log-odds of outcomes are
-those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 that is taken
-back (rows 1,400 to 2,600); a slope from 0 to 0.8. Of confidences, -0.8 instead. The search and its interval were chosen
-on uniform, rare and rising scores with 60 other streams each.
+that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4; *top*). Log-odds of outcomes
+are those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 that is taken
+back (rows 1,400 to 2,600); a slope from 0 to 0.8, which has no time of change. Of confidences, -0.8 instead. Three
+tests (of a change, of a trend, of the periods) are adjusted for each other. The search and its interval were chosen on
+uniform, rare and rising scores with 60 other streams each.
 """
 
 from __future__ import annotations
@@ -17,19 +18,26 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 from collections.abc import Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 
-from ..experiment import Experiment, title
-from ..markdown import share, table
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
 from ..provenance import Kept
 
 N, STEP, BACK = 4_000, 2_600, 1_400
 FAMILIES = ("uniform", "U-shaped", "rare", "rising mix", "confidences of ten classes")
+#: The same in a table.
+SHORT = dict(zip(FAMILIES, ("uniform", "U-shaped", "rare", "rising", "top"), strict=True))
 #: Changes of each kind of shift.
 SHIFTS = {"none": [], "constant": [], "step": [STEP], "step and back": [BACK, STEP], "slope": []}
+CALM, STEPS = ("none", "constant"), ("step", "step and back")
 TESTS = ("change", "trend", "periods")
+#: Streams without a change that may be said to have one, and truths that intervals cover, in per cent.
+MOST, LEVEL = 5, 95
 
 
 def stream(family: str, shift: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,35 +83,81 @@ def sample(scores: str, shift: str, seed: int) -> dict[str, float]:
     return out
 
 
-def page(kept: Kept) -> Iterator[str]:
-    yield from title(__doc__)
-    calm = np.concatenate([kept.where(shift=one)["any"] for one in ("none", "constant")])
-    moved = [kept.where(shift=one) for one in ("step", "step and back")]
-    times, gaps = (np.concatenate([one[name] for one in moved]) for name in ("time", "gap"))
-    yield (
-        f"Streams without a change are said to have one in {share(calm)} %; where as many changes are found as there"
+def answer(kept: Kept) -> str:
+    calm = {f"{SHORT[s]}, {shift}": kept.where(scores=s, shift=shift)["any"] for s in FAMILIES for shift in CALM}
+    covered = {
+        f"{what}, {SHORT[s]}, {shift}": kept.where(scores=s, shift=shift)[what]
+        for what in ("time", "gap")
+        for s in FAMILIES
+        for shift in STEPS
+    }
+    every = [kept.where(scores=s, shift=shift) for s in FAMILIES for shift in STEPS]
+    time, gap = (share(np.concatenate([one[name] for one in every])) for name in ("time", "gap"))
+    counted = share(np.concatenate([_counted(kept, s, shift) for s in FAMILIES for shift in STEPS]))
+    return (
+        f"Streams without a change are said to have one in {share(np.concatenate([*calm.values()]))} %, where at most "
+        f"{MOST} % may ({_missed(calm, MOST, 1)}). As many changes are found as there are in {counted} % of streams with "
+        f"steps; in these, {LEVEL} % intervals cover the times of changes in {time} % and the gaps after them in {gap} % "
+        f"({_missed(covered, LEVEL, -1)})."
     )
-    yield f"are, intervals cover their times in {share(times)} %, and gaps after them in {share(gaps)} %."
+
+
+def _missed(cases: dict[str, np.ndarray], aim: float, sign: int) -> str:
+    """How many cases miss an aim, and which by more than two standard errors."""
+    beyond = {name: (sign * (percent(v)[0] - aim), percent(v)[1]) for name, v in cases.items()}
+    far = [f"{name}: {share(cases[name])}" for name, (by, error) in beyond.items() if by > 2 * error]
+    many = sum(by > 0 for by, _ in beyond.values())
+    told = "more" if sign > 0 else "less"
+    return f"{told} in {many} of {len(cases)} cells, by more than two standard errors in {'; '.join(far) or 'none'}"
+
+
+def picture(kept: Kept) -> Figure:
+    series = {
+        "said, no change": [
+            percent(np.concatenate([kept.where(scores=s, shift=c)["any"] for c in CALM])) for s in FAMILIES
+        ]
+    }
+    for what in ("time", "gap"):
+        series[f"{what} covered"] = [
+            percent(np.concatenate([kept.where(scores=s, shift=shift)[what] for shift in STEPS])) for s in FAMILIES
+        ]
+    figure = dots([*FAMILIES], series, "streams without a change, or changes, %", float(LEVEL))
+    figure.axes[0].axvline(MOST, color="0.4", linestyle="--", linewidth=1, zorder=0)
+    figure.axes[0].set_xlim(-2, 102)
+    return figure
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Streams in which a test rejects at 0.05 (*said*), and in which as many changes are found as there are"
+    yield "(*count*); of these, times of changes and gaps after them that their intervals cover, in per cent with"
+    yield "standard errors, and the median width of intervals of times (*wide*), as a share of the stream."
     yield ""
-    yield "Share of streams, in per cent with its standard error, in which a test rejects at 0.05 after adjustment for"
-    yield "three tests, and in which as many changes are found as there are (*count*). Of these streams, *time*: times"
-    yield "of changes that their intervals cover; *gap*: gaps of rows after a change that theirs cover; *width*: median"
-    yield "of intervals of times as a share of the stream."
-    yield ""
-    yield from table(("scores", "shift", *TESTS, "any", "count", "time", "gap", "width"), _rows(kept), texts=2)
+    yield from table(("scores", "shift", "said", "count", "time", "gap", "wide"), _rows(kept), texts=2)
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for case in EXPERIMENT.every():
-        some, many = kept.where(**case), len(SHIFTS[case["shift"]])
-        cells = [share(some[name]) for name in (*TESTS, "any")]
-        cells.append(share((some["found"] == many).astype(float)))
+        some = kept.where(**case)
         width = some["width"][~np.isnan(some["width"])]
-        cells += [share(some["time"]), share(some["gap"]), f"{100 * np.median(width):.0f} %" if width.size else ""]
-        yield [*case.values(), *cells]
+        cells = [share(some["any"]), share(_counted(kept, **case)), share(some["time"]), share(some["gap"])]
+        shift = case["shift"].replace("step and back", "and back")
+        yield [SHORT[case["scores"]], shift, *cells, f"{100 * np.median(width):.0f} %" if width.size else ""]
 
 
-EXPERIMENT = Experiment(__spec__.name, {"scores": FAMILIES, "shift": [*SHIFTS]}, sample, page, repetitions=200, quick=3)
+def _counted(kept: Kept, scores: str, shift: str) -> np.ndarray:
+    """In which streams as many changes are found as there are."""
+    return (kept.where(scores=scores, shift=shift)["found"] == len(SHIFTS[shift])).astype(float)
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": FAMILIES, "shift": [*SHIFTS]},
+    sample,
+    answer,
+    page,
+    picture,
+    portion=lambda scores, shift: 0.5 if shift == "slope" else 1.0,
+)
 
 if __name__ == "__main__":
     EXPERIMENT.main()

@@ -1,16 +1,16 @@
 """Who finds a planted segment: `find_segments`, bias scan, SliceLine or subgroup discovery, with the same split?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.segments_peers [--repetitions 20]
+    python -m benchmarks.coverage.segments_peers [--repetitions 20]
 
-Samples are those of planted segments in `segments.py`: eight normal features, scores between 0.1 and 0.8 that are right
-elsewhere, and a segment of one to three conditions whose outcomes are more frequent by the gap. In the *calibrated*
-samples no segment is planted. Everybody searches one half of the rows (the same for all), and the first segment found
-is tested on the other half by the z of its residuals, two-sided at 5 %, by the scores as given. Bias scan: MDSS of
-AIF360 with its Bernoulli score, in both directions, the better one, with a penalty of 2 (of five, the best on four
-other samples); SliceLine: slices of large log-loss, in five bins of each feature, since it joins no bins; pysubgroup: a
-beam search of depth three over ranges of ten bins, on residuals of either sign, by its standard quality (a = 1, which
-was better than 0.5 on these four). `find_segments` cuts features itself and searches a half of its own choice
-(``confirm="split"``). A search that returns all rows has found nothing.
+Samples are those of planted segments in `segments.md`: eight normal features, scores between 0.1 and 0.8 that are right
+elsewhere, and a segment of one to three conditions whose outcomes are more frequent by 0.1. In the *calibrated* samples
+no segment is planted. Everybody searches one half of the rows (the same for all), and the first segment found is tested
+on the other half by the z of its residuals, two-sided at 5 %, by the scores as given. Bias scan: MDSS of AIF360 with
+its Bernoulli score, in both directions, the better one, with a penalty of 2 (of five, the best on four other samples).
+SliceLine: slices of large log-loss, in five bins of each feature, since it joins no bins. pysubgroup: a beam search of
+depth three over ranges of ten bins, on residuals of either sign, by its standard quality (a = 1, which was better than
+0.5 on these four). `find_segments` cuts features itself and searches a half of its own choice (`confirm="split"`). A
+search that returns all rows has found nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 import calibrant as cal
 
-from ..experiment import Experiment, title
-from ..markdown import share, table
+from ..experiment import Experiment
+from ..markdown import mean, percent, share, table
+from ..pictures import dots
 from ..provenance import Kept
 from .segments import planted
 
+CALIBRATED = "calibrated"
 CASES = {
-    "calibrated": (5_000, 0.2, 2, 0.0),
+    CALIBRATED: (5_000, 0.2, 2, 0.0),
     "20 % of 5,000, 1 condition, 0.1": (5_000, 0.2, 1, 0.1),
     "20 % of 5,000, 2 conditions, 0.1": (5_000, 0.2, 2, 0.1),
     "20 % of 5,000, 3 conditions, 0.1": (5_000, 0.2, 3, 0.1),
@@ -133,40 +136,53 @@ def _numbers(name: str, confirmed: bool, rows: np.ndarray, inside: np.ndarray | 
     }
 
 
-def page(kept: Kept) -> Iterator[str]:
-    yield from title(__doc__)
-    wrong = [kept.where(case=case) for case in CASES if case != "calibrated"]
-
-    def told(name: str) -> str:
+def answer(kept: Kept) -> str:
+    calm, wrong = kept.where(case=CALIBRATED), [kept.where(case=case) for case in CASES if case != CALIBRATED]
+    told = []
+    for name in EVERYBODY:
         found, overlap = (
             np.concatenate([one[f"{name}: {what}"] for one in wrong]) for what in ("confirmed", "overlap")
         )
         near = f" (overlap {np.nanmean(overlap):.2f})" if np.isfinite(overlap).any() else ""
-        return f"{name} in {100 * found.mean():.0f} %{near}"
+        told.append(f"{_named(name)} in {share(found)} %{near}")
+    false = [f"{_named(name)} in {share(calm[f'{name}: confirmed'])} %" for name in EVERYBODY]
+    return (
+        f"Where a segment is planted, one is confirmed by {', '.join(told)}. In calibrated samples one is confirmed by "
+        f"{', '.join(false)}, where the test of the other half allows 5 %."
+    )
 
-    yield f"Over the four kinds of planted segments a segment is confirmed by {'; '.join(map(told, EVERYBODY))}."
+
+def _named(name: str) -> str:
+    return f"`{name}`" if name == EVERYBODY[0] else name
+
+
+def picture(kept: Kept) -> Figure:
+    series = {name: [percent(kept.where(case=case)[f"{name}: confirmed"]) for case in CASES] for name in EVERYBODY}
+    return dots([*CASES], series, "samples in which the first segment is confirmed, %")
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "*found*: samples in which the first segment is confirmed, in per cent; *overlap*: mean Jaccard overlap of"
+    yield "confirmed segments with the planted rows. With standard errors."
     yield ""
-    yield "*found*: share of samples, in per cent with its standard error, in which the first segment is confirmed;"
-    yield "*overlap*: mean Jaccard overlap of confirmed segments with the planted rows."
-    yield ""
-    yield from table(("samples", "by", "found", "overlap", "CPU seconds"), _rows(kept), texts=2)
+    yield from table(("samples", "by", "found", "overlap", "CPU s"), _rows(kept), texts=2)
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for case in CASES:
         some = kept.where(case=case)
         for name in EVERYBODY:
-            overlap = some[f"{name}: overlap"]
-            shown = "" if np.isnan(overlap).all() else f"{np.nanmean(overlap):.2f}"
-            seconds = f"{np.median(some[f'{name}: seconds']):.1f}"
-            yield [case, name, share(some[f"{name}: confirmed"]), shown, seconds]
+            told = share(some[f"{name}: confirmed"]), mean(some[f"{name}: overlap"], 2).removesuffix(" ± nan")
+            yield [case.removesuffix(", 0.1"), name, *told, f"{np.median(some[f'{name}: seconds']):.1f}"]
 
 
 EXPERIMENT = Experiment(
     __spec__.name,
     {"case": [*CASES]},
     sample,
+    answer,
     page,
+    picture,
     repetitions=20,
     quick=1,
     timed=[f"{name}: seconds" for name in EVERYBODY],
