@@ -96,9 +96,9 @@ def answer(kept: Kept) -> str:
     counted = share(np.concatenate([_counted(kept, s, shift) for s in FAMILIES for shift in STEPS]))
     return (
         f"Streams without a change are said to have one in {share(np.concatenate([*calm.values()]))} %, where at most "
-        f"{MOST} % may ({_missed(calm, MOST, 1)}). As many changes are found as there are in {counted} % of streams with "
-        f"steps; in these, {LEVEL} % intervals cover the times of changes in {time} % and the gaps after them in {gap} % "
-        f"({_missed(covered, LEVEL, -1)})."
+        f"{MOST} % may ({_missed(calm, MOST, 1)}). As many changes are found as there are in {counted} % of streams "
+        f"with steps; in these, {LEVEL} % intervals cover the times of changes in {time} % and the gaps after them in "
+        f"{gap} % ({_missed(covered, LEVEL, -1)})."
     )
 
 
