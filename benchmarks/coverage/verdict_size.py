@@ -1,9 +1,11 @@
-"""How often a report calls calibrated classes miscalibrated: by the test of all rows, by those of classes, by either.
+"""How often does a report call calibrated classes miscalibrated?
 
-    python -m benchmarks.coverage.verdict_size --store FILE [--repetitions 1000] [--only TEXT] [--write FILE]
+    python -m benchmarks.coverage.verdict_size [--repetitions 250]
 
-Every report is a line of the store: a run that was stopped goes on. Rows of probabilities are Dirichlet distributed or
-softmaxes of normal logits, and labels are drawn from them. A thousand classes are reported a fifth as often.
+Rows of probabilities are Dirichlet distributed (0.3 for each class), or softmaxes of normal logits of which some
+classes are rare; labels are drawn from them. A report has a test of all rows, which has 4 % of the 5 %, and one of each
+class (Holm), which share the other 1 %. Both notions are read from the same rows. A thousand classes are reported a
+fifth as often.
 """
 
 from __future__ import annotations
@@ -12,25 +14,33 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
 from calibrant.reporting.assemble import tests_of
 
-from .. import arguments
-from ..store import found_of, share
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-#: Classes and rows; the notions, the level, and how many times fewer samples of a thousand classes are drawn.
-CELLS = [(3, 300), (3, 3000), (20, 1000), (20, 6000), (1000, 5000), (1000, 20_000)]
-NOTIONS, LEVEL, FEWER = ("confidence", "classwise"), 0.95, 5
+#: Classes and rows.
+SIZES = {
+    f"{k:,} classes, {n:,} rows": (k, n)
+    for k, n in ((3, 300), (3, 3000), (20, 1000), (20, 6000), (1000, 5000), (1000, 20_000))
+}
+SCORES = ("Dirichlet", "softmax")
+NOTIONS, LEVEL = ("confidence", "classwise"), 0.95
+#: What may reject, with its share of calibrated samples in per cent.
+MAY = {"rows": 4, "a class": 1, "either": 5}
 
 
-def drawn(k: int, n: int, repetition: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and calibrated probabilities: of even repetitions Dirichlet rows, of odd ones softmaxes."""
-    rng = np.random.default_rng([36, k, n, repetition])
-    if repetition % 2:
+def drawn(k: int, n: int, scores: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and calibrated probabilities."""
+    rng = np.random.default_rng([36, k, n, SCORES.index(scores), seed])
+    if scores == "softmax":
         p = np.exp(2 * rng.normal(size=(n, k)) - rng.exponential(size=k))
         p /= p.sum(axis=1, keepdims=True)
     else:
@@ -38,45 +48,65 @@ def drawn(k: int, n: int, repetition: int) -> tuple[np.ndarray, np.ndarray]:
     return np.minimum((rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1), k - 1), p
 
 
-def found(k: int, n: int, notion: str, repetition: int) -> dict[str, Any]:
-    """What rejects: the tests of a report, without all else that it says."""
-    y, p = drawn(k, n, repetition)
-    sums = cal.Accumulator(notion=notion, labels=range(k)).update(y, p)
-    _, judged, draw_test = tests_of(sums, sums.question(1, LEVEL), repetition)
-    return {"rows": draw_test().rejects, "classes": any(row.significant for row in judged)}
+def sample(size: str, scores: str, seed: int) -> dict[str, float]:
+    """What rejects, of each notion: the tests of a report, without all else that it says."""
+    k, n = SIZES[size]
+    y, p = drawn(k, n, scores, seed)
+    out = {}
+    for notion in NOTIONS:
+        sums = cal.Accumulator(notion=notion, labels=range(k)).update(y, p)
+        _, judged, draw_test = tests_of(sums, sums.question(1, LEVEL), seed)
+        rows, one = float(draw_test().rejects), float(any(row.significant for row in judged))
+        out |= {f"{notion}: rows": rows, f"{notion}: a class": one, f"{notion}: either": max(rows, one)}
+    return out
 
 
-def page(every: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
-    """The page, as lines."""
-    yield "# Calibrated classes called miscalibrated\n"
-    yield "Written by `python -m benchmarks.coverage.verdict_size`, which says how samples are drawn; % with its"
-    yield "standard error, at a level of 95 %. The test of all rows has 4 % of the 5 %, the tests of"
-    yield "classes (Holm) the other 1 %.\n"
-    yield "| classes | rows | notion | reports | test of all rows | a class | either |"
-    yield "|---:|---:|---|---:|---:|---:|---:|"
-    for k, n in CELLS:
-        for notion in NOTIONS:
-            some = [r for key, r in every.items() if key[:3] == (k, n, notion)]
-            if some:
-                cells = [share([bool(r[name]) for r in some]) for name in ("rows", "classes")]
-                either = share([r["rows"] or r["classes"] for r in some])
-                yield f"| {k:,} | {n:,} | {notion} | {len(some):,} | {cells[0]} | {cells[1]} | {either} |"
-
-
-def main() -> None:
-    parser = arguments.parser(
-        __doc__, repetitions=1000, only="cells such as 'K=20 n=6000 classwise'", write=True, store=True
+def answer(kept: Kept) -> str:
+    pooled = [share(kept[f"{notion}: either"]) for notion in NOTIONS]
+    cells = {f"{size}, {notion}": kept.where(size=size)[f"{notion}: either"] for size in SIZES for notion in NOTIONS}
+    over = {name: (percent(values)[0] - MAY["either"], percent(values)[1]) for name, values in cells.items()}
+    far = [f"{name}: {share(cells[name])}" for name, (by, error) in over.items() if by > 2 * error]
+    return (
+        f"A report of {NOTIONS[0]} calls {pooled[0]} % of calibrated samples miscalibrated, a {NOTIONS[1]} report "
+        f"{pooled[1]} %, where {MAY['either']} % may be. Of {len(cells)} sizes and notions "
+        f"{sum(by > 0 for by, _ in over.values())} exceed {MAY['either']} %, by more than two standard errors "
+        f"{'; '.join(far) or 'none'}."
     )
-    options = parser.parse_args()
-    asked = [
-        (k, n, notion, repetition)
-        for repetition in range(options.repetitions)
-        for k, n in CELLS
-        for notion in NOTIONS
-        if options.only in f"K={k} n={n} {notion}" and not (k == 1000 and repetition % FEWER)
-    ]
-    arguments.finish(options, page(found_of(options.store, asked, found)))
 
+
+def picture(kept: Kept) -> Figure:
+    series = {
+        f"{notion}, {scores}": [percent(kept.where(size=size, scores=scores)[f"{notion}: either"]) for size in SIZES]
+        for notion in NOTIONS
+        for scores in SCORES
+    }
+    return dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Calibrated samples in which the test of all rows rejects (4 % may), the test of any class (1 %), or either"
+    yield "(5 %), in per cent with standard errors. Both kinds of scores together."
+    yield ""
+    yield from table(("samples", "notion", *MAY), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for size in SIZES:
+        some = kept.where(size=size)
+        for notion in NOTIONS:
+            yield [size, notion, *(share(some[f"{notion}: {what}"]) for what in MAY)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"size": [*SIZES], "scores": SCORES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=250,
+    portion=lambda size, scores: 0.2 if SIZES[size][0] == 1000 else 1.0,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
