@@ -18,12 +18,12 @@ def missed(cells: Cells, aim: float, above: bool = False) -> dict[str, tuple[flo
 
 
 def told(cells: Cells, aim: float, above: bool = False) -> str:
-    """How many cases miss the aim, of how many, and which is the farthest."""
+    """How many cases miss the aim, how many would by chance, and which is the farthest."""
     found, sign = missed(cells, aim, above), 1 if above else -1
     known = {name: pair for name, pair in cells.items() if pair[0] == pair[0]}
     name, pair = max(known.items(), key=lambda one: sign * one[1][0])
-    extreme = f"{'highest' if above else 'lowest'}: {shown(pair)} %, {name}"
-    return f"{len(found) or 'none'} of {len(known)} cases ({CHANCE * len(known):.1f} expected by chance; {extreme})"
+    many = f"{len(found) or 'none'} of {len(known)} cases ({CHANCE * len(known):.1f} by chance)"
+    return f"{many}, {'most' if above else 'least'} in {name} ({shown(pair)} %)"
 
 
 def shown(pair: tuple[float, float], digits: int = 1) -> str:
