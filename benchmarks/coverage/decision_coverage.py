@@ -80,14 +80,15 @@ def answer(kept: Kept) -> str:
         for column in COLUMNS:
             covered = some[f"{column}: covered"]
             cells[f"{column} thresholds, {case['name']}, {case['n']:,} rows"] = percent(covered)
-            (right if (case["name"], column.split(", ")[1]) in RIGHT else wrong).append(covered)
+        for region in REGIONS:
+            (right if (case["name"], region) in RIGHT else wrong).append(some[f"error, {region}: covered"])
     zero = [
         mean(np.concatenate([kept.where(name=name, n=n)[f"error, {region}"] for name, region in RIGHT]))
         for n in (SIZES[0], SIZES[-1])
     ]
     return (
-        f"They do in {share(np.concatenate(wrong))} % of samples where scores of the range are wrong, and in "
-        f"{share(np.concatenate(right))} % where they are right; the level is {LEVEL} %. Coverage lies below it by "
+        f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are wrong, "
+        f"and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below the level by "
         f"more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on average "
         f"{zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
     )
