@@ -87,8 +87,8 @@ def answer(kept: Kept) -> str:
         for n in (SIZES[0], SIZES[-1])
     ]
     return (
-        f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are wrong, "
-        f"and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below the level by "
+        f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are "
+        f"wrong, and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below that by "
         f"more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on average "
         f"{zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
     )
