@@ -88,9 +88,9 @@ def answer(kept: Kept) -> str:
     ]
     return (
         f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are "
-        f"wrong, and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below that by "
-        f"more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on average "
-        f"{zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
+        f"wrong, and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below that "
+        f"by more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on "
+        f"average {zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
     )
 
 
