@@ -38,7 +38,7 @@ AVERAGES = ("macro", "weighted", "micro")
 MAPS: dict[str, Callable[[int], np.ndarray]] = {
     "calibrated": lambda labels: np.ones(labels),
     "all by 0.6": lambda labels: np.full(labels, 0.6),
-    "the last by 0.6": lambda labels: np.where(np.arange(labels) == labels - 1, 0.6, 1.0),
+    "last by 0.6": lambda labels: np.where(np.arange(labels) == labels - 1, 0.6, 1.0),
 }
 
 
