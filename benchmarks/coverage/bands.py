@@ -193,8 +193,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage over sizes and truths in per cent with standard errors, that of the lowest case (*low*), and the mean"
-    yield "width for calibrated uniform scores with 1,000 rows."
+    yield "Coverage over sizes and truths in per cent with standard errors, that of the lowest case (*low*), and the"
+    yield "mean width for calibrated uniform scores with 1,000 rows."
     yield ""
     yield from table(("curve", "band", *GROUPS, "low", "width"), _rows(kept), texts=2)
 
@@ -205,7 +205,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         pairs = [_pooled(_cells(kept, method, band, of)) for of in GROUPS.values()]
         lowest = min(value for value, _ in _cells(kept, method, band, list(CASES)).values())
         width = uniform_scores[f"{method}, {band}: width"].mean()
-        yield [method, band, *(shown(p) if p[0] == p[0] else "" for p in pairs), f"{lowest:.1f}", f"{width:.3f}"]
+        yield [method, band, *(shown(p) if p[0] == p[0] else "" for p in pairs), f"{lowest:.0f}", f"{width:.3f}"]
 
 
 EXPERIMENT = Experiment(
