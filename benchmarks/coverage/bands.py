@@ -1,32 +1,43 @@
-"""What the bands of reliability curves cover, by simulation; writes docs/bands.md.
+"""Do bands of reliability curves cover what they say?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands [--repetitions 300] [--jobs 2] [--write docs/bands.md]
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --limit
+    python -m benchmarks.coverage.bands [--repetitions 200]
 
-`--limit` simulates the limiting distribution of the likelihood ratio of a monotone function at one point; its quantiles
-are in `calibrant.measure.bands`.
+`reliability_curve(y, p, estimator=…, level=0.95, band=…)` from 100, 1,000 and 10,000 rows:
+
+- *confidence* (of bins *wilson* and *clopper-pearson*): where is the true frequency at this score?
+- *consistency*: where would this curve be if the model were calibrated? Judged on calibrated models.
+- *simultaneous*: where is the truth at all scores at once? Of curves without bins it is for truths that do not fall.
+
+Pointwise bands are judged at 50 scores, evenly many rows apart, or at all bins, weighted by rows; simultaneous ones at
+all rows. Scores are uniform, one of 11 values, or rare (Beta(0.5, 9.5)). The truth is calibrated, smooth
+(overconfident, wavy) or has *jumps* (steps, and overconfident at the 11 values).
 """
 
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.optimize import isotonic_regression
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 from calibrant.datasets import true_map
-from calibrant.measure.bands import LIMIT, LIMIT_LEVELS
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, percent, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import shown, told
 
-LEVEL = 0.95
-SIZES = (100, 1000, 10_000)
-#: Scores at which pointwise bands are judged: evenly many rows apart.
-PLACES = 50
+LEVEL, SIZES = 95, (100, 1000, 10_000)
+#: Scores at which pointwise bands are judged, and resamples of a band.
+PLACES, RESAMPLES = 50, 400
+#: An end of 0.3 and a truth of 0.3 may differ by rounding.
+NEAR = 1e-9
 
 
 class Case(NamedTuple):
@@ -73,19 +84,30 @@ CASES = {
     "steps": Case(uniform, stepped),
     "wavy": Case(uniform, wavy),
 }
-CALIBRATED = [name for name, case in CASES.items() if case.truth is same]
-#: Curves, and the bands that each of them can have.
-POINTWISE = [
-    ("auto", "confidence"),
-    ("density", "confidence"),
-    ("residual", "confidence"),
-    ("adaptive", "confidence"),
-    ("isotonic", "confidence"),
-    ("binned", "wilson"),
-    ("binned", "clopper-pearson"),
-]
-CONSISTENCY = [(method, "consistency") for method in ("auto", "density", "residual", "adaptive", "isotonic", "binned")]
-SIMULTANEOUS = [("isotonic", "simultaneous"), ("binned", "simultaneous")]
+#: Truths that are alike.
+GROUPS = {
+    "calibrated": [name for name, case in CASES.items() if case.truth is same],
+    "smooth": ["overconfident", "wavy"],
+    "jumps": ["steps", "overconfident, 11 scores"],
+}
+#: Curves with the bands that each of them can have, and the truths that they are for.
+KINDS = {
+    "confidence": [
+        *((method, "confidence") for method in ("auto", "density", "residual", "adaptive", "isotonic")),
+        ("binned", "wilson"),
+        ("binned", "clopper-pearson"),
+    ],
+    "consistency": [
+        (method, "consistency") for method in ("auto", "density", "residual", "adaptive", "isotonic", "binned")
+    ],
+    "simultaneous": [("isotonic", "simultaneous"), ("binned", "simultaneous")],
+}
+TRUTHS = {
+    "confidence": list(CASES),
+    "consistency": GROUPS["calibrated"],
+    "simultaneous": [name for name in CASES if name != "wavy"],
+}
+BANDS = [one for of in KINDS.values() for one in of]
 
 
 def in_bins(curve: cal.results.ReliabilityCurve, s: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -96,116 +118,99 @@ def in_bins(curve: cal.results.ReliabilityCurve, s: np.ndarray, values: np.ndarr
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def once(case: Case, n: int, method: str, band: str, rng: np.random.Generator) -> tuple[float, float]:
-    """Share of places (or, of a simultaneous band, whether all of them) where the band holds, and its mean width."""
-    s = case.scores(rng, n)
-    y = (rng.random(n) < case.truth(s)).astype(int)
+def sample(truth: str, n: int, seed: int) -> dict[str, float]:
+    """Of each curve and band, what it covers (a share, or 0 or 1 of a simultaneous one) and its mean width."""
+    rng = np.random.default_rng([seed, [*CASES].index(truth), n])
+    s = CASES[truth].scores(rng, n)
+    y = (rng.random(n) < CASES[truth].truth(s)).astype(int)
+    out = {}
+    for kind, of in KINDS.items():
+        for method, band in of if truth in TRUTHS[kind] else ():
+            covered, width = judged(y, s, CASES[truth].truth, method, band, seed)
+            # Rounded, so that the data file is small.
+            out |= {f"{method}, {band}": round(covered, 5), f"{method}, {band}: width": round(width, 5)}
+    return out
+
+
+def judged(
+    y: np.ndarray, s: np.ndarray, true: Callable[[np.ndarray], np.ndarray], method: str, band: str, seed: int
+) -> tuple[float, float]:
+    """The share of places (or, of a simultaneous band, whether all of them) that a band covers; its mean width."""
     curve = cal.reliability_curve(
-        y, s, labels=[0, 1], estimator=method, level=LEVEL, band=band, n_resamples=400, random_state=rng
+        y, s, labels=[0, 1], estimator=method, level=LEVEL / 100, band=band, n_resamples=RESAMPLES, random_state=seed
     )
     if method == "binned":
         held = curve.count > 0
         lower, upper, observed = curve.lower[held], curve.upper[held], curve.observed[held]
-        truth = in_bins(curve, s, case.truth(s))[held]
-        weight = curve.count[held]
+        truth, weight = in_bins(curve, s, true(s))[held], curve.count[held]
     else:
         places = (np.arange(PLACES) + 0.5) / PLACES
         at = np.sort(s) if band == "simultaneous" else np.quantile(s, places, method="nearest")
         observed, lower, upper = curve.at(at)
-        truth, weight = case.truth(at), np.ones(at.size)
+        truth, weight = true(at), np.ones(at.size)
     target = observed if band == "consistency" else truth
     known = ~np.isnan(lower)
-    near = 1e-9  # an end of 0.3 and a truth of 0.3 that differ by rounding
-    inside = (lower[known] <= target[known] + near) & (target[known] <= upper[known] + near)
-    if band == "simultaneous":
-        return float(inside.all()), float(np.average(upper[known] - lower[known], weights=weight[known]))
+    inside = (lower[known] <= target[known] + NEAR) & (target[known] <= upper[known] + NEAR)
+    covered = inside.all() if band == "simultaneous" else np.average(inside, weights=weight[known])
+    return float(covered), float(np.average(upper[known] - lower[known], weights=weight[known]))
+
+
+def _cells(kept: Kept, method: str, band: str, truths: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Coverage of a band, for those of some truths that it is for, and all sizes."""
+    found = {}
+    for truth in truths:
+        for n in SIZES:
+            values = kept.where(truth=truth, n=n)[f"{method}, {band}"]
+            pair = percent(values) if band == "simultaneous" else estimate(100 * values)
+            found[f"{method}, {band}, {truth}, {n:,} rows"] = pair
+    return {name: pair for name, pair in found.items() if pair[0] == pair[0]}
+
+
+def _pooled(cells: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    """Mean of cells, with its standard error; NaN of none."""
+    if not cells:
+        return float("nan"), float("nan")
+    value, error = np.array([*cells.values()]).T
+    return float(value.mean()), float(np.sqrt((error**2).sum()) / len(error))
+
+
+def answer(kept: Kept) -> str:
+    default = (f"{shown(_pooled(_cells(kept, 'auto', 'confidence', of)))} % ({name})" for name, of in GROUPS.items())
+    every = {
+        kind: {name: pair for one in of for name, pair in _cells(kept, *one, TRUTHS[kind]).items()}
+        for kind, of in KINDS.items()
+    }
+    missed = (f"of {kind} bands in {told(cells, LEVEL)}" for kind, cells in every.items())
     return (
-        float(np.average(inside, weights=weight[known])),
-        float(np.average(upper[known] - lower[known], weights=weight[known])),
+        f"The confidence band of the default curve covers the truth at {', '.join(default)} of rows; {LEVEL} % is the "
+        f"level. Coverage lies below it by more than two standard errors {'; '.join(missed)}."
     )
 
 
-def cell(name: str, n: int, method: str, band: str, repetitions: int) -> tuple[float, float, float]:
-    """Coverage, its standard error, and mean width."""
-    warnings.simplefilter("ignore")
-    rng = np.random.default_rng([n, *f"{name}{method}{band}".encode()])
-    found = np.array([once(CASES[name], n, method, band, rng) for _ in range(repetitions)])
-    return float(found[:, 0].mean()), float(found[:, 0].std(ddof=1) / np.sqrt(repetitions)), float(found[:, 1].mean())
+def picture(kept: Kept) -> Figure:
+    series = {name: [_pooled(_cells(kept, *one, of)) for one in BANDS] for name, of in GROUPS.items()}
+    return dots([", ".join(one) for one in BANDS], series, "covered, % of rows (simultaneous: of samples)", LEVEL)
 
 
-def limit(repetitions: int, n: int = 10_000, slope: float = 10.0) -> np.ndarray:
-    """Quantiles of twice the log likelihood ratio of a value at one point of a rising line in normal noise."""
-    rng = np.random.default_rng(0)
-    line = (np.arange(n) - n // 2) / n * slope
-    middle = n // 2
-    found = np.empty(repetitions)
-    for r in range(repetitions):
-        y = line + rng.standard_normal(n)
-        free = isotonic_regression(y).x
-        before, behind = isotonic_regression(y[:middle]).x, isotonic_regression(y[middle + 1 :]).x
-        bound = np.concatenate([np.minimum(before, 0), [0.0], np.maximum(behind, 0)])
-        found[r] = ((y - bound) ** 2).sum() - ((y - free) ** 2).sum()
-    return np.quantile(found, LIMIT_LEVELS)
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage over sizes and truths in per cent with standard errors, that of the lowest case (*low*), and the"
+    yield "mean width for calibrated uniform scores with 1,000 rows."
+    yield ""
+    yield from table(("curve", "band", *GROUPS, "low", "width"), _rows(kept), texts=2)
 
 
-PAGE = """# Bands of reliability curves: what they cover
-
-Written by `OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --repetitions {repetitions} --write
-docs/bands.md`. All bands
-are of level 95 %; entries are percent ± their standard error over {repetitions} samples, and in brackets the mean width
-of the band. Pointwise bands are judged at {places} scores, evenly many rows apart, or at all bins, weighted by rows.
-
-`reliability_curve(y, p, estimator=..., level=0.95, band=...)`, `ReliabilityDisplay.from_predictions(..., band=...)` and
-the page of a report draw them. They answer three questions:
-
-- **confidence**: where is the true frequency at this score? It lies around the curve.
-- **consistency**: where would this curve be if the model were calibrated? It lies around the diagonal; a curve that
-  leaves it at a score chosen beforehand is evidence against calibration there.
-- **simultaneous**: where is the truth at all scores at once? A band that leaves the diagonal out anywhere is evidence
-  against calibration, with a guarantee for every n. Of curves without bins it covers all truths that do not fall.
-"""
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    uniform_scores = kept.where(truth="calibrated", n=SIZES[1])
+    for method, band in BANDS:
+        pairs = [_pooled(_cells(kept, method, band, of)) for of in GROUPS.values()]
+        lowest = min(value for value, _ in _cells(kept, method, band, list(CASES)).values())
+        width = uniform_scores[f"{method}, {band}: width"].mean()
+        yield [method, band, *(shown(p) if p[0] == p[0] else "" for p in pairs), f"{lowest:.0f}", f"{width:.3f}"]
 
 
-def table(title: str, rows: list[tuple[str, str]], names: list[str], n: int, found: dict) -> str:
-    lines = [f"## {title}, N = {n:,}".replace(",000", " 000"), "", "| curve | band | " + " | ".join(names) + " |"]
-    lines += ["|---|---|" + "---|" * len(names)]
-    for method, band in rows:
-        entries = []
-        for name in names:
-            share, se, width = found[name, n, method, band]
-            entries.append(f"{100 * share:.1f} ± {100 * se:.1f} ({width:.3f})")
-        lines.append(f"| {method} | {band} | " + " | ".join(entries) + " |")
-    return "\n".join(lines)
-
-
-SECTIONS = [
-    ("Confidence bands cover the truth", POINTWISE, list(CASES)),
-    ("Consistency bands cover the curve of a calibrated model", CONSISTENCY, CALIBRATED),
-    ("Simultaneous bands cover the truth everywhere", SIMULTANEOUS, [name for name in CASES if name != "wavy"]),
-]
-REMARKS = Path(__file__).with_name("bands_remarks.md")
-
-
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=300, jobs=1, write=True)
-    parser.add_argument("--limit", action="store_true")
-    options = parser.parse_args()
-    if options.limit:
-        for level, value, kept in zip(LIMIT_LEVELS, limit(max(options.repetitions, 40_000)), LIMIT, strict=True):
-            print(f"{level:<6} {value:.3f} (in the code {kept:.3f})")
-        return
-    cells = [
-        (name, n, method, band) for _, rows, names in SECTIONS for n in SIZES for method, band in rows for name in names
-    ]
-    values = Parallel(n_jobs=options.jobs, verbose=5)(delayed(cell)(*one, options.repetitions) for one in cells)
-    found = dict(zip(cells, values, strict=True))
-    parts = [PAGE.format(repetitions=options.repetitions, places=PLACES)]
-    parts += [table(title, rows, names, n, found) for title, rows, names in SECTIONS for n in SIZES]
-    text = "\n".join([parts[0], "\n\n".join(parts[1:]), "", REMARKS.read_text(encoding="utf-8")])
-    if options.write:
-        write_text(options.write, text)
-    print(text)
-
+EXPERIMENT = Experiment(
+    __spec__.name, {"truth": CASES, "n": SIZES}, sample, answer, page, picture, repetitions=200, quick=2
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,92 +1,117 @@
-"""Size of the belt's test and simultaneous coverage of the belt, by simulation; writes a section of docs/clinical.md.
+"""Does a calibration belt cover the whole true curve, and does its test keep its level?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.belt_coverage [--repetitions 1000] [--write docs/clinical.md]
+    python -m benchmarks.coverage.belt_coverage [--repetitions 400]
 
-Logits of scores are normal with mean -1 and sd 1.5, or scores are uniform. The truth is a polynomial of the logit, or a
-wave that no polynomial of degree 4 is. The belt covers where it covers the true curve at every score from the smallest
-to the largest of the sample.
+Logits z of scores are normal with mean -1 and standard deviation 1.5 (*normal*), or scores are uniform. The logit of
+the truth is z (*calibrated*), 0.3 + 0.7 z (*line*) or 0.2 + 0.9 z - 0.15 z² (*parabola*); the *wave* is no polynomial
+of degree 4, the most that a belt fits. A belt covers a curve where it does so at each of 41 scores from the smallest to
+the largest of the sample.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.datasets import true_map
 
-from .. import arguments
-from ..section import write_section
+from ..experiment import Experiment
+from ..markdown import estimate, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import shown, told
 
-SIZES = (100, 300, 1000, 5000)
-LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "normal logits": lambda rng, n: expit(-1 + 1.5 * rng.standard_normal(n)),
+SIZES, LEVELS, ALPHA = (100, 300, 1000, 5000), (80, 95), 5
+SCORES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "normal": lambda rng, n: expit(-1 + 1.5 * rng.standard_normal(n)),
     "uniform": lambda rng, n: rng.random(n),
 }
 TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "calibrated": lambda s: s,
-    "line 0.3 + 0.7 z": lambda s: expit(0.3 + 0.7 * logit(s)),
-    "parabola 0.2 + 0.9 z - 0.15 z²": lambda s: expit(0.2 + 0.9 * logit(s) - 0.15 * logit(s) ** 2),
+    "line": lambda s: expit(0.3 + 0.7 * logit(s)),
+    "parabola": lambda s: expit(0.2 + 0.9 * logit(s) - 0.15 * logit(s) ** 2),
     "wave": lambda s: true_map(s, "wavy"),
 }
+NAMES = ("rejected", "covered 80", "covered 95", "left 95", "degree")
 
 
-def cell(law: str, truth: str, n: int, repetitions: int) -> dict[str, float]:
-    """Shares of samples."""
-    rng = np.random.default_rng([n, *law.encode(), *truth.encode()])
-    kept = []
-    for _ in range(repetitions):
-        p = LAWS[law](rng, n)
-        y = (rng.random(n) < TRUTHS[truth](p)).astype(int)
-        if y.min() == y.max():
-            continue
-        belt = cal.significance.calibration_belt(y, p, n_points=41)
-        true = TRUTHS[truth](belt.scores)
-        inside = ((belt.lower <= true) & (true <= belt.upper)).all(axis=1)
-        left = [bool(belt.above[v] or belt.below[v]) for v in belt.levels]
-        kept.append((belt.pvalue <= 0.05, belt.pvalue <= 0.2, *inside, left[1], belt.degree))
-    table = np.array(kept, dtype=float)
-    names = ("rejects 5", "rejects 20", "holds 80", "holds 95", "leaves 95", "degree")
-    return dict(zip(names, table.mean(axis=0), strict=True))
+def sample(scores: str, truth: str, n: int, seed: int) -> dict[str, float]:
+    """Whether the test rejects, belts cover, and the belt leaves the diagonal; none where all outcomes are alike."""
+    rng = np.random.default_rng([seed, [*SCORES].index(scores), [*TRUTHS].index(truth), n])
+    p = SCORES[scores](rng, n)
+    y = (rng.random(n) < TRUTHS[truth](p)).astype(int)
+    if y.min() == y.max():
+        return dict.fromkeys(NAMES, float("nan"))
+    belt = cal.significance.calibration_belt(y, p, n_points=41)
+    true = TRUTHS[truth](belt.scores)
+    inside = ((belt.lower <= true) & (true <= belt.upper)).all(axis=1)
+    out = {f"covered {100 * level:.0f}": float(one) for level, one in zip(belt.levels, inside, strict=True)}
+    left = [bool(belt.above[level] or belt.below[level]) for level in belt.levels]
+    return out | {"rejected": float(belt.pvalue <= ALPHA / 100), "left 95": float(left[1]), "degree": belt.degree}
 
 
-NOTE = """
-Written by `benchmarks/coverage/belt_coverage.py`: {repetitions} samples a row, standard error of a share at most
-{se:.1f}
-points, {small:.1f} at 5 %. *Rejects* is the share of samples with p ≤ 0.05: for “calibrated” the size of the test,
-wanted 5, else its power. *Belt leaves* is the share in which the 95 % belt leaves the diagonal somewhere; it cannot
-exceed the one before, and what it lacks are samples in which the test rejects the diagonal as a whole while no single
-score shows it. *Covers* is the share in which a belt covers the whole true curve over the range of the sample, wanted
-80 and 95.
-
-{table}
-
-- The size is right from 100 rows on.
-- Belts cover lines as often as they say, and parabolas that the sample shows more often. Where a parabola is missed and
-  the degree stays 1 they hold it far less often, and a wave that no polynomial of degree 4 follows is held in few
-  samples of any size: a belt is as good as its family of curves. Look at the reliability diagram too.
-"""
+def _name(case: dict[str, str | int]) -> str:
+    return f"{case['truth']}, {case['scores']} scores, {case['n']:,} rows"
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=1000, write=True)
-    options = parser.parse_args()
-    lines = [
-        "| scores | truth | n | rejects, % | belt leaves, % | 80 % belt covers | 95 % belt covers | mean degree |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    for law in LAWS:
-        for truth in TRUTHS:
-            for n in SIZES:
-                c = cell(law, truth, n, options.repetitions)
-                shown = [f"{100 * c[k]:.1f}" for k in ("rejects 5", "leaves 95", "holds 80", "holds 95")]
-                lines.append(f"| {law} | {truth} | {n} | " + " | ".join(shown) + f" | {c['degree']:.2f} |")
-                print(lines[-1], flush=True)
-    se, small = (100 * np.sqrt(q * (1 - q) / options.repetitions) for q in (0.5, 0.05))
-    text = NOTE.format(repetitions=options.repetitions, se=se, small=small, table="\n".join(lines))
-    if options.write is not None:
-        write_section(options.write, "Calibration belt", text)
+def answer(kept: Kept) -> str:
+    calm = kept.where(truth="calibrated")["rejected"]
+    parts = {truth: [c for c in EXPERIMENT.every() if c["truth"] == truth] for truth in TRUTHS}
+    covered = {t: {_name(c): percent(kept.where(**c)["covered 95"]) for c in cases} for t, cases in parts.items()}
+    ranges = (f"{min(c.values())[0]:.1f} to {max(c.values())[0]:.1f} % ({truth})" for truth, c in covered.items())
+    size = {_name(case): percent(kept.where(**case)["rejected"]) for case in parts["calibrated"]}
+    every = {name: pair for cells in covered.values() for name, pair in cells.items()}
+    return (
+        f"95 % belts cover the whole curve in {', '.join(ranges)} of samples, by scores and sizes. That is below 95 % "
+        f"by more than two standard errors in {told(every, 95)}. At {ALPHA} % the test rejects calibrated models in "
+        f"{share(calm)} % of samples, and in more than {ALPHA} %, by two standard errors, in "
+        f"{told(size, ALPHA, above=True)}."
+    )
 
+
+def picture(kept: Kept) -> Figure:
+    cases = [(truth, n) for truth in TRUTHS for n in SIZES]
+    series = {}
+    for scores in SCORES:
+        for level in LEVELS:
+            pairs = [percent(kept.where(scores=scores, truth=truth, n=n)[f"covered {level}"]) for truth, n in cases]
+            series[f"{level} %, {scores}"] = [(value - level, error) for value, error in pairs]
+    return dots([f"{truth}, {n:,} rows" for truth, n in cases], series, "coverage minus level, percentage points", 0.0)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    degrees = (f"{shown(estimate(kept.where(truth=t, n=SIZES[-1])['degree']), 2)} ({t})" for t in TRUTHS)
+    yield "How often tests reject at 5 % and the 95 % belt covers the whole curve, in per cent with standard errors,"
+    yield f"by scores. Mean degrees of the belt with {SIZES[-1]:,} rows:"
+    yield f"{', '.join(degrees)}."
+    yield ""
+    yield from table(("truth", "rows", *(f"{what}, {s}" for what in ("tests", "belt") for s in SCORES)), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for truth in TRUTHS:
+        for n in SIZES:
+            parts = [kept.where(scores=scores, truth=truth, n=n) for scores in SCORES]
+            cells = [share(some[name]) for name in ("rejected", "covered 95") for some in parts]
+            yield [truth, f"{n:,}", *cells]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": SCORES, "truth": TRUTHS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=400,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

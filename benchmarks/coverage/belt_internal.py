@@ -1,70 +1,93 @@
-"""Size and power of the belt's test on the rows that a logistic regression was fitted to.
+"""Does the belt's test keep its level on the rows that a logistic regression was fitted to?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.belt_internal [--repetitions 1000] [--write docs/clinical.md]
+    python -m benchmarks.coverage.belt_internal [--repetitions 800]
 
-Writes a section of docs/clinical.md. Features are normal and independent; the log odds are linear in them, or bent by
-the square of their sum.
+A logistic regression without penalty is fitted to the rows that are then tested by `calibration_belt(…, devel=…)`.
+Features are normal and independent. The log-odds are linear in them (*logistic*), or bent by the square of their sum
+(*bent*). `devel="external"`, for rows that the model has not seen, takes intercept and slope to be free to move.
 """
 
 from __future__ import annotations
 
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Iterator
+
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 
-from .. import arguments
-from ..section import write_section
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import told
 
-FEATURES = (1, 3, 10)
-SIZES = (200, 500, 2000)
+FEATURES, SIZES, ALPHA = (1, 3, 10), (200, 500, 2000), 5
 TRUTHS = {"logistic": 0.0, "bent": -0.15}
-NOTE = """
-Written by `benchmarks/coverage/belt_internal.py`: {repetitions} samples a row, standard error of a share at most
-{se:.1f} points, {small:.1f} at 5 %. A logistic regression without penalty is fitted to the rows that are then tested.
-*Internal* and *external* are the shares with p ≤ 0.05 by either null distribution, for “logistic” the
-size, wanted 5, else the power.
-
-{table}
-
-- `devel="external"` on the rows of the fit rejects no logistic model and finds fewer bent ones: it waits for an
-  intercept and a slope that cannot move there.
-- `devel="internal"` has the right size for one to ten features, within the error of the simulation.
-"""
+KINDS = ("internal", "external")
 
 
-def shares(features: int, bend: float, n: int, repetitions: int) -> np.ndarray:
-    rng = np.random.default_rng([features, n, int(-100 * bend)])
-    found = []
-    while len(found) < repetitions:
-        x = rng.standard_normal((n, features))
-        line = 1.3 * x.sum(axis=1) / np.sqrt(features)
-        y = (rng.random(n) < expit(-0.4 + line + bend * line**2)).astype(int)
-        model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(x, y)
-        p = model.predict_proba(x)[:, 1]
-        each = [
-            cal.significance.calibration_belt(y, p, levels=0.8, n_points=2, devel=d).pvalue
-            for d in ("internal", "external")
-        ]
-        found.append([v <= 0.05 for v in each])
-    return np.mean(found, axis=0)
+def sample(features: int, truth: str, n: int, seed: int) -> dict[str, float]:
+    """Whether each test rejects."""
+    rng = np.random.default_rng([seed, features, [*TRUTHS].index(truth), n])
+    x = rng.standard_normal((n, features))
+    line = 1.3 * x.sum(axis=1) / np.sqrt(features)
+    y = (rng.random(n) < expit(-0.4 + line + TRUTHS[truth] * line**2)).astype(int)
+    p = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(x, y).predict_proba(x)[:, 1]
+    return {
+        kind: float(cal.significance.calibration_belt(y, p, levels=0.8, n_points=2, devel=kind).pvalue <= ALPHA / 100)
+        for kind in KINDS
+    }
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=1000, write=True).parse_args()
-    lines = ["| features | truth | n | internal, % | external, % |", "|--:|---|--:|--:|--:|"]
-    for features in FEATURES:
-        for truth, bend in TRUTHS.items():
-            for n in SIZES:
-                internal, external = 100 * shares(features, bend, n, options.repetitions)
-                lines.append(f"| {features} | {truth} | {n} | {internal:.1f} | {external:.1f} |")
-                print(lines[-1], flush=True)
-    se, small = (100 * np.sqrt(q * (1 - q) / options.repetitions) for q in (0.5, 0.05))
-    text = NOTE.format(repetitions=options.repetitions, se=se, small=small, table="\n".join(lines))
-    if options.write is not None:
-        write_section(options.write, "Calibration belt, rows of the fit", text)
+def _name(case: dict[str, int | str]) -> str:
+    return f"{case['truth']}, {case['features']} feature{'s' * (case['features'] != 1)}, {case['n']:,} rows"
 
+
+def answer(kept: Kept) -> str:
+    calm, bent = kept.where(truth="logistic"), kept.where(truth="bent")
+    every = [case for case in EXPERIMENT.every() if case["truth"] == "logistic"]
+    cells = {_name(case): percent(kept.where(**case)["internal"]) for case in every}
+    return (
+        f'At {ALPHA} % `devel="internal"` rejects logistic models in {share(calm["internal"])} % of samples, and in '
+        f"more than {ALPHA} %, by two standard errors, in {told(cells, ALPHA, above=True)}. "
+        f'`devel="external"` rejects {share(calm["external"])} % of them; of bent ones it rejects '
+        f"{share(bent['external'])} %, internal {share(bent['internal'])} %."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    every = sorted(EXPERIMENT.every(), key=lambda case: -TRUTHS[case["truth"]])
+    series = {kind: [percent(kept.where(**case)[kind]) for case in every] for kind in KINDS}
+    return dots([_name(case) for case in every], series, "rejected, % of samples", ALPHA)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield f"Rejected at {ALPHA} %, in per cent of samples with standard errors, by either null distribution."
+    yield ""
+    yield from table(("truth", "features", "rows", *KINDS), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for case in sorted(EXPERIMENT.every(), key=lambda case: -TRUTHS[case["truth"]]):
+        some = kept.where(**case)
+        yield [case["truth"], str(case["features"]), f"{case['n']:,}", *(share(some[kind]) for kind in KINDS)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"features": FEATURES, "truth": TRUTHS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=800,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,8 +1,12 @@
-"""Coverage of `report(…, threshold=…).gain.changed_interval`, the share of decisions that a repair changes.
+"""Does `report(…, threshold=…).gain.changed_interval` cover the share of decisions that a repair changes?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.changed_decisions [--repetitions 30] [--write FILE]
+    python -m benchmarks.coverage.changed_decisions [--repetitions 200]
 
-Thresholds near the ends of the scores, where few rows tell. Nothing was chosen on these scores and maps.
+Thresholds lie near the ends of the scores, where few rows tell. The truth is the share of rows on the other side of the
+threshold once probabilities are right, over a million scores. True log-odds of a score s are its own (*calibrated*),
+half of them (*slope 0.5*), or 0.7 log s - 1.2 log(1 - s) - 0.3 (*asymmetric*). Intervals are of 95 %. Where fewer rows
+lie on one side of a threshold than the map tells apart, the report gives no number. Nothing was chosen on these scores
+and maps.
 """
 
 from __future__ import annotations
@@ -10,15 +14,22 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import shown, told
 
+LEVEL, SIZES = 95, (300, 1000)
 SCORES = {"Beta(2, 1)": (2.0, 1.0), "Beta(5, 0.8)": (5.0, 0.8), "Beta(0.7, 6)": (0.7, 6.0)}
 THRESHOLDS = {"Beta(2, 1)": (0.9, 0.98), "Beta(5, 0.8)": (0.9, 0.98), "Beta(0.7, 6)": (0.05, 0.3)}
 MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -26,64 +37,100 @@ MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "slope 0.5": lambda s: expit(0.5 * logit(s)),
     "asymmetric": lambda s: expit(0.7 * np.log(s) - 1.2 * np.log1p(-s) - 0.3),
 }
-SIZES = (300, 1000)
-HEAD = """
-# Decisions that a repair changes
-
-Written by `python -m benchmarks.coverage.changed_decisions --repetitions REPETITIONS --write
-benchmarks/coverage/changed_decisions.md`: how often the 95 % interval of `report(…, threshold=…).gain.changed` covers
-the true share of decisions on the other side of the threshold once probabilities are right, in percent, with standard
-errors; the true share, and the mean of the values. Where fewer rows lie on one side of a threshold than the map tells
-apart, the report gives no number: *given* is the percentage of samples in which it does.
-"""
+#: Columns of what is kept: the thresholds of the scores, in their order.
+WHICH = ("first", "second")
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=30, write=True).parse_args()
-    lines = [HEAD.strip().replace("REPETITIONS", str(options.repetitions)) + "\n"]
-    lines += [
-        "| scores | map | threshold | n | true share | mean value | given | covers |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    every = []
-    for law, shape in SCORES.items():
-        pool = np.random.default_rng(99).beta(*shape, 1_000_000).clip(1e-9, 1 - 1e-9)
-        for name, true in MAPS.items():
-            for threshold in THRESHOLDS[law]:
-                truth = float(((pool >= threshold) != (true(pool) >= threshold)).mean())
-                for n in SIZES:
-                    found = [_found(shape, true, threshold, n, i) for i in range(options.repetitions)]
-                    given = np.array([one for one in found if one is not None])
-                    share = 100 * len(given) / len(found)
-                    covers = [] if not len(given) else (given[:, 0] <= truth) & (truth <= given[:, 1])
-                    every += list(covers)
-                    cell = "" if not len(given) else f"{given[:, 2].mean():.4f}"
-                    row = f"{law} | {name} | {threshold:g} | {n:,} | {truth:.4f} | {cell} | {share:.0f}"
-                    lines.append(f"| {row} | {_percent(covers)} |")
-                    print(lines[-1], flush=True)
-    lines.append(f"\nAll intervals that were given: {_percent(every)} % of {len(every):,}.")
-    arguments.finish(options, lines)
+def drawn(scores: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.beta(*SCORES[scores], n).clip(1e-9, 1 - 1e-9)
 
 
-def _found(
-    shape: tuple[float, float], true: Callable[[np.ndarray], np.ndarray], threshold: float, n: int, i: int
-) -> tuple[float, float, float] | None:
-    """Ends and value of one sample."""
-    rng = np.random.default_rng([i, n])
-    s = rng.beta(*shape, n).clip(1e-9, 1 - 1e-9)
-    y = rng.random(n) < true(s)
-    gain = cal.report(y, s, labels=[False, True], threshold=threshold, random_state=i).gain
-    return None if gain.changed is None else (*gain.changed_interval, gain.changed)
+@cache
+def truth(scores: str, name: str) -> tuple[float, ...]:
+    """True shares at both thresholds."""
+    pool = drawn(scores, 1_000_000, np.random.default_rng(99))
+    right = MAPS[name](pool)
+    return tuple(float(((pool >= t) != (right >= t)).mean()) for t in THRESHOLDS[scores])
 
 
-def _percent(hits: object) -> str:
-    share = np.asarray(hits, dtype=float)
-    if not share.size:
-        return ""
-    least = 0.5 / share.size
-    p = np.clip(share.mean(), least, 1 - least)
-    return f"{100 * share.mean():.1f} ± {100 * np.sqrt(p * (1 - p) / share.size):.1f}"
+def sample(scores: str, name: str, n: int, seed: int) -> dict[str, float]:
+    """The share that the report gives for each threshold, NaN for none, and whether its interval covers the truth."""
+    rng = np.random.default_rng([seed, [*SCORES].index(scores), [*MAPS].index(name), n])
+    s = drawn(scores, n, rng)
+    y = rng.random(n) < MAPS[name](s)
+    out = {}
+    for which, threshold, true in zip(WHICH, THRESHOLDS[scores], truth(scores, name), strict=True):
+        gain = cal.report(y, s, labels=[False, True], threshold=threshold, random_state=seed).gain
+        value, covered = float("nan"), float("nan")
+        if gain.changed is not None:
+            low, high = gain.changed_interval
+            value, covered = float(gain.changed), float(low <= true <= high)
+        out |= {which: value, f"{which}: covered": covered}
+    return out
 
+
+def _cells() -> Iterator[tuple[str, str, float, str, float]]:
+    """Scores, map, threshold, its column, and the true share."""
+    for scores, thresholds in THRESHOLDS.items():
+        for name in MAPS:
+            for which, threshold, true in zip(WHICH, thresholds, truth(scores, name), strict=True):
+                yield scores, name, threshold, which, true
+
+
+def answer(kept: Kept) -> str:
+    cells = {
+        f"{scores}, {name}, from {threshold:g}, {n:,} rows": percent(
+            kept.where(scores=scores, name=name, n=n)[f"{which}: covered"]
+        )
+        for scores, name, threshold, which, _ in _cells()
+        for n in SIZES
+    }
+    # Both thresholds are of the same rows: the standard error is that of their mean.
+    covered = np.array([kept[f"{which}: covered"] for which in WHICH])
+    given = ~np.isnan(covered)
+    overall = np.nanmean(covered[:, given.any(axis=0)], axis=0)
+    return (
+        f"In {shown(estimate(100 * overall))} % of reports that give a share, which "
+        f"{shown(estimate(100 * given.mean(axis=0)))} % of them do. Coverage lies below "
+        f"{LEVEL} % by more than two standard errors in {told(cells, LEVEL)}."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    series = {
+        f"{n:,} rows": [
+            percent(kept.where(scores=scores, name=name, n=n)[f"{which}: covered"])
+            for scores, name, _, which, _ in _cells()
+        ]
+        for n in SIZES
+    }
+    names = [f"{scores}, {name}, from {threshold:g}" for scores, name, threshold, *_ in _cells()]
+    return dots(names, series, "covered, % of samples", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "True share at a threshold, mean of the values given, and coverage in per cent with standard errors, by rows."
+    yield ""
+    head = ("scores", "map", "from", "true", *(f"{n:,}" for n in SIZES), *(f"covered {n:,}" for n in SIZES))
+    yield from table(head, _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for scores, name, threshold, which, true in _cells():
+        parts = [kept.where(scores=scores, name=name, n=n) for n in SIZES]
+        means = [f"{np.nanmean(some[which]):.3f}" for some in parts]
+        yield [scores, name, f"{threshold:g}", f"{true:.3f}", *means, *(share(s[f"{which}: covered"]) for s in parts)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": SCORES, "name": MAPS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

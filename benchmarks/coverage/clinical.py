@@ -1,10 +1,11 @@
-"""Coverage of the intervals of `calibration_measures` and `confidence_direction`, where the truth is known.
+"""Do intervals of `calibration_measures` cover the true measures?
 
-    python -m benchmarks.coverage.clinical [--repetitions 300] [--part measures|others|bootstrap|direction]
+    python -m benchmarks.coverage.clinical [--repetitions 150]
 
-Scores are Beta distributed; true maps are the identity, recalibrations, a power and a wave. Truths are integrals on
-200,000 quantiles of the scores; those of intercepts and slope are the coefficients that fit them best. On *others*
-nothing was chosen.
+Scores are Beta distributed; true maps are the identity, recalibrations, a power and a wave (*first*). On other scores
+and maps nothing was chosen (*other*). True measures are integrals on 200,000 quantiles of the scores; those of
+intercepts and slope are the coefficients that fit the truth best. Intervals are of 95 %. The percentile bootstrap of
+rows, with 100 resamples, is for comparison: of flat scores, 300 rows, and the first 100 samples.
 """
 
 from __future__ import annotations
@@ -12,18 +13,26 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 import calibrant as cal
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import mean, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import shown, told
 
+LEVEL = 95
+Maps = dict[str, Callable[[np.ndarray], np.ndarray]]
 SCORES = {"flat": (1.0, 1.0), "rare": (0.5, 6.0)}
-MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+MAPS: Maps = {
     "calibrated": lambda s: s,
     "overconfident": lambda s: expit(0.6 * logit(s)),
     "shifted": lambda s: expit(logit(s) + 0.5),
@@ -31,37 +40,53 @@ MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "wave": lambda s: np.clip(s + 0.12 * np.sin(2 * np.pi * s), 0, 1),
 }
 OTHERS = {"U": (0.4, 0.5), "middle": (4.0, 3.0), "high": (8.0, 1.2)}
-OTHER_MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+OTHER_MAPS: Maps = {
     "underconfident": lambda s: expit(1.5 * logit(s)),
     "asymmetric": lambda s: expit(0.6 * np.log(s) - 1.6 * np.log1p(-s) - 0.5),
     "bent": lambda s: expit(logit(s) + 0.15 * logit(s) ** 2 - 0.5),
     "kink": lambda s: np.where(s > 0.6, 0.6 + 0.4 * (s - 0.6), s),
     "ripple": lambda s: expit(logit(s) + 0.8 * np.sin(logit(s))),
 }
-SIZES = (100, 300, 1000, 2000)
-NAMES = ("ici", "e50", "eci", "observed_expected", "in_the_large", "intercept", "slope")
-RESAMPLES = 100
+ALL_SCORES, ALL_MAPS = SCORES | OTHERS, MAPS | OTHER_MAPS
+SIZES, OTHER_SIZES = (100, 300, 1000, 2000), (300, 1000)
+MEASURES = {
+    "ici": "ICI",
+    "e50": "E50",
+    "eci": "ECI",
+    "observed_expected": "O:E",
+    "in_the_large": "in the large",
+    "intercept": "intercept",
+    "slope": "slope",
+}
+#: Measures, scores, rows, resamples and samples of the percentile bootstrap.
+BOOTSTRAPPED, BOOTSTRAP_SCORES, BOOTSTRAP_SIZE, RESAMPLES, SAMPLES = ("ici", "e50", "eci"), "flat", 300, 100, 100
 
 
-def scores_of(shape: tuple[float, float], n: int, seed: int) -> tuple[np.ndarray, np.random.Generator]:
-    rng = np.random.default_rng([seed, n])
-    return rng.beta(*shape, n).clip(1e-6, 1 - 1e-6), rng
+def rows(scores: str, name: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and scores."""
+    rng = np.random.default_rng([seed, [*ALL_SCORES].index(scores), [*ALL_MAPS].index(name), n])
+    s = rng.beta(*ALL_SCORES[scores], n).clip(1e-6, 1 - 1e-6)
+    return rng.random(n) < ALL_MAPS[name](s), s
 
 
-def grid(shape: tuple[float, float]) -> np.ndarray:
-    return beta.ppf((np.arange(200_000) + 0.5) / 200_000, *shape).clip(1e-6, 1 - 1e-6)
+@cache
+def grid(scores: str) -> np.ndarray:
+    return beta.ppf((np.arange(200_000) + 0.5) / 200_000, *ALL_SCORES[scores]).clip(1e-6, 1 - 1e-6)
 
 
-def truths(s: np.ndarray, g: np.ndarray) -> dict[str, float]:
-    gap, z = np.abs(g - s), logit(s)
+@cache
+def truths(scores: str, name: str) -> dict[str, float]:
+    s = grid(scores)
+    g, z = ALL_MAPS[name](s), logit(s)
+    gap = np.abs(g - s)
     out = {"ici": gap.mean(), "e50": np.median(gap), "eci": 100 * (gap**2).mean()}
     out["observed_expected"] = g.mean() / s.mean()
-    line = fitted(np.stack([np.ones_like(z), z]), np.zeros_like(z), g)
-    out |= {"intercept": line[0], "slope": line[1], "in_the_large": fitted(np.ones((1, len(z))), z, g)[0]}
+    line = _fitted(np.stack([np.ones_like(z), z]), np.zeros_like(z), g)
+    out |= {"intercept": line[0], "slope": line[1], "in_the_large": _fitted(np.ones((1, len(z))), z, g)[0]}
     return {name: float(value) for name, value in out.items()}
 
 
-def fitted(x: np.ndarray, offset: np.ndarray, g: np.ndarray) -> np.ndarray:
+def _fitted(x: np.ndarray, offset: np.ndarray, g: np.ndarray) -> np.ndarray:
     theta = np.zeros(len(x))
     for _ in range(50):
         p = expit(theta @ x + offset)
@@ -69,111 +94,109 @@ def fitted(x: np.ndarray, offset: np.ndarray, g: np.ndarray) -> np.ndarray:
     return theta
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=300)
-    parser.add_argument("--part", choices=("measures", "others", "bootstrap", "direction"), default="measures")
-    options = parser.parse_args()
-    {"measures": measures, "others": others, "bootstrap": bootstrap, "direction": direction}[options.part](
-        options.repetitions
+def sample(scores: str, name: str, n: int, seed: int) -> dict[str, float]:
+    """Whether each interval covers the truth, NaN where there is none; the ICI, and how wide its interval is."""
+    (y, s), true = rows(scores, name, n, seed), truths(scores, name)
+    found = cal.calibration_measures(y, s, labels=[False, True], random_state=seed)
+    out = {"ICI": found.ici, "width": found.intervals["ici"].high - found.intervals["ici"].low}
+    for one in MEASURES:
+        low, high = found.intervals[one]
+        out[f"{one}: covered"] = float("nan") if np.isnan(low) else float(low <= true[one] <= high)
+    if scores == BOOTSTRAP_SCORES and n == BOOTSTRAP_SIZE and seed < SAMPLES:
+        out |= _bootstrap(y, s, true, np.random.default_rng([seed, [*ALL_MAPS].index(name)]))
+    return out
+
+
+def _bootstrap(y: np.ndarray, s: np.ndarray, true: dict[str, float], rng: np.random.Generator) -> dict[str, float]:
+    drawn = np.empty((RESAMPLES, len(BOOTSTRAPPED)))
+    for r in range(RESAMPLES):
+        at = rng.integers(len(s), size=len(s))
+        measures = cal.calibration_measures(y[at], s[at], labels=[False, True], level=None)
+        drawn[r] = [getattr(measures, one) for one in BOOTSTRAPPED]
+    ends = np.quantile(drawn, [0.025, 0.975], axis=0).T
+    return {
+        f"{one}: bootstrap": float(low <= true[one] <= high)
+        for one, (low, high) in zip(BOOTSTRAPPED, ends, strict=True)
+    }
+
+
+def _some(scores: str, name: str, n: int) -> bool:
+    first = scores in SCORES and name in MAPS
+    return first or (scores in OTHERS and name in OTHER_MAPS and n in OTHER_SIZES)
+
+
+def _name(case: dict[str, str | int]) -> str:
+    return f"{case['scores']}, {case['name']}, {case['n']}"
+
+
+def _cases(first: bool) -> list[dict[str, str | int]]:
+    return [case for case in EXPERIMENT.every() if (case["scores"] in SCORES) is first]
+
+
+def _covered(kept: Kept, one: str, first: bool, n: int | None = None) -> np.ndarray:
+    parts = [kept.where(**c)[f"{one}: covered"] for c in _cases(first) if n in (None, c["n"])]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def answer(kept: Kept) -> str:
+    overall = {name: percent(kept[f"{one}: covered"]) for one, name in MEASURES.items()}
+    low, high = (pick(overall, key=lambda name: overall[name][0]) for pick in (min, max))
+    cells = {
+        f"{name}, {_name(case)} rows": percent(kept.where(**case)[f"{one}: covered"])
+        for case in EXPERIMENT.every()
+        for one, name in MEASURES.items()
+    }
+    flat = kept.where(scores=BOOTSTRAP_SCORES, name="calibrated", n=BOOTSTRAP_SIZE)
+    return (
+        f"Over all scores and maps they do in {shown(overall[low])} % ({low}) to {shown(overall[high])} % ({high}) of "
+        f"samples. Coverage lies below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. Percentile "
+        f"bootstrap intervals cover the ICI of a calibrated model, 0, in {share(flat['ici: bootstrap'])} %."
     )
 
 
-def others(repetitions: int) -> None:
-    """Scores and maps that played no part."""
-    measures(repetitions, OTHERS, OTHER_MAPS, SIZES[1:3])
+def picture(kept: Kept) -> Figure:
+    lines = [(one, first) for first in (True, False) for one in MEASURES]
+    series = {f"{n:,} rows": [percent(_covered(kept, one, first, n)) for one, first in lines] for n in SIZES}
+    names = [f"{MEASURES[one]}, {'first' if first else 'other'} truths" for one, first in lines]
+    return dots(names, series, "covered, % of samples", LEVEL)
 
 
-def measures(
-    repetitions: int,
-    laws: Mapping[str, tuple[float, float]] = SCORES,
-    maps: Mapping[str, Callable[[np.ndarray], np.ndarray]] = MAPS,
-    sizes: tuple[int, ...] = SIZES,
-) -> None:
-    print("| scores | map | n | " + " | ".join(NAMES) + " | ICI: truth | mean of values | mean width |")
-    print("|---|---|--:|" + "--:|" * (len(NAMES) + 3))
-    total: dict[int, list[np.ndarray]] = {n: [] for n in sizes}
-    for law, shape in laws.items():
-        at = grid(shape)
-        for name, true in maps.items():
-            truth = truths(at, true(at))
-            for n in sizes:
-                held = np.full((repetitions, len(NAMES)), np.nan)
-                value, width = np.empty(repetitions), np.empty(repetitions)
-                for i in range(repetitions):
-                    s, rng = scores_of(shape, n, i)
-                    m = cal.calibration_measures(rng.random(n) < true(s), s, labels=[False, True], random_state=i)
-                    for j, one in enumerate(NAMES):
-                        low, high = m.intervals[one]
-                        if not np.isnan(low):
-                            held[i, j] = low <= truth[one] <= high
-                    value[i], width[i] = m.ici, m.intervals["ici"].high - m.intervals["ici"].low
-                share = 100 * np.nanmean(held, axis=0)
-                total[n].append(share)
-                cells = " | ".join(f"{v:.1f}" for v in share)
-                shown = f"{truth['ici']:.4f} | {value.mean():.4f} | {width.mean():.4f}"
-                print(f"| {law} | {name} | {n} | {cells} | {shown} |", flush=True)
-    for n, rows in total.items():
-        print(f"| all | mean | {n} | " + " | ".join(f"{v:.1f}" for v in np.mean(rows, axis=0)) + " | | | |")
+def page(kept: Kept) -> Iterator[str]:
+    flat = [kept.where(scores="flat", name="calibrated", n=n)["ICI"] for n in (SIZES[0], SIZES[-1])]
+    yield "Coverage of all samples, and where it is lowest (scores, map, rows), in per cent with standard errors."
+    yield f"The ICI of calibrated flat scores is {mean(flat[0])} on average with {SIZES[0]} rows, {mean(flat[1])} with"
+    yield f"{SIZES[-1]:,}."
+    yield ""
+    yield from table(("measure", "truths", "lowest at", "lowest", "all"), _rows(kept), texts=3)
 
 
-def bootstrap(repetitions: int) -> None:
-    """The percentile bootstrap of rows, for comparison."""
-    print("| map | n | " + " | ".join(NAMES[:3]) + " |\n|---|--:|--:|--:|--:|")
-    at, n = grid(SCORES["flat"]), 300
-    for name, true in MAPS.items():
-        truth = truths(at, true(at))
-        held = np.zeros((repetitions, 3))
-        for i in range(repetitions):
-            s, rng = scores_of(SCORES["flat"], n, i)
-            y = rng.random(n) < true(s)
-            drawn = np.empty((RESAMPLES, 3))
-            for r in range(RESAMPLES):
-                rows = rng.integers(n, size=n)
-                m = cal.calibration_measures(y[rows], s[rows], labels=[False, True], level=None)
-                drawn[r] = [getattr(m, one) for one in NAMES[:3]]
-            low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-            wanted = np.array([truth[one] for one in NAMES[:3]])
-            held[i] = (low <= wanted) & (wanted <= high)
-        print(f"| {name} | {n} | " + " | ".join(f"{v:.1f}" for v in 100 * held.mean(axis=0)) + " |", flush=True)
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for first in (True, False):
+        for one, name in MEASURES.items():
+            cells = {_name(case): kept.where(**case)[f"{one}: covered"] for case in _cases(first)}
+            yield [name, "first" if first else "other", *_lowest(cells)]
+    for one in BOOTSTRAPPED:
+        cases = [{"scores": BOOTSTRAP_SCORES, "name": name, "n": BOOTSTRAP_SIZE} for name in MAPS]
+        cells = {_name(case): kept.where(**case)[f"{one}: bootstrap"] for case in cases}
+        yield [f"{MEASURES[one]}, bootstrap", "first", *_lowest(cells)]
 
 
-def direction(repetitions: int) -> None:
-    """Truths by the maps found: the parts that these maps and folds have in expectation; and the full parts."""
-    print(
-        "| scores | map | n | over: true part | mean | holds own, % | low end above truth, % | under: true part | mean "
-        "| holds own, % | low end above truth, % |\n|---|---|--:|" + "--:|" * 8
-    )
-    fit = cal.estimators.CrossFit()
-    for law, shape in SCORES.items():
-        at = grid(shape)
-        for name, true in MAPS.items():
-            gap = true(at) - at
-            full = np.array([np.maximum(-gap, 0).mean(), np.maximum(gap, 0).mean()])
-            for n in (100, 300, 1000):
-                values, own, above = np.empty((repetitions, 2)), np.empty((repetitions, 2)), np.empty((repetitions, 2))
-                for i in range(repetitions):
-                    s, rng = scores_of(shape, n, i)
-                    y = rng.random(n) < true(s)
-                    found = cal.significance.confidence_direction(y, s, labels=[False, True], estimator=fit)
-                    problem = cal.notions.ClassSpecific(True).reduce(cal.as_predictions(y, s, labels=[False, True]))
-                    # The maps of the folds at their own rows, where the true gap is known.
-                    mine = np.zeros(2)
-                    for fold in fit._folds(problem):
-                        d = true(fold.scores) - fold.scores
-                        mine += [-(d * fold.weight)[fold.delta < 0].sum(), (d * fold.weight)[fold.delta > 0].sum()]
-                    for j, part in enumerate(("over", "under")):
-                        low, high = found.intervals[part]
-                        values[i, j] = getattr(found, part)
-                        own[i, j] = low <= mine[j] / n <= high
-                        above[i, j] = low > full[j]
-                cells = " | ".join(
-                    f"{full[j]:.4f} | {values[:, j].mean():+.4f} | {100 * own[:, j].mean():.1f} | "
-                    f"{100 * above[:, j].mean():.1f}"
-                    for j in range(2)
-                )
-                print(f"| {law} | {name} | {n} | {cells} |", flush=True)
+def _lowest(cells: dict[str, np.ndarray]) -> list[str]:
+    least = min(cells, key=lambda name: percent(cells[name])[0])
+    return [least, share(cells[least]), share(np.concatenate([*cells.values()]))]
 
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": ALL_SCORES, "name": ALL_MAPS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=150,
+    quick=2,
+    some=_some,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,135 +1,119 @@
-"""Do the intervals of `decision_calibration_error` and `expected_cost` cover the truth? A section of docs/clinical.md.
+"""Do intervals of `decision_calibration_error` cover the true error and regret of a range of thresholds?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.decision_coverage [--repetitions 200] [--write docs/clinical.md]
+    python -m benchmarks.coverage.decision_coverage [--repetitions 400]
 
-Scores are uniform, outcomes follow maps of `calibrant.datasets.true_map`, and one that is right below 0.3 only.
+Scores are uniform; outcomes follow maps of `calibrant.datasets.true_map`, and one that is right below 0.3 only.
+Thresholds range from 0.05 to 0.25 (*low*) or from 0.4 to 0.6 (*mid*). Intervals are of 95 %, with 100 resamples.
+Where the test of a range does not reject, the interval starts at 0, so that it covers a true error of 0.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
 from calibrant.datasets import true_map
 
-from .. import arguments
-from ..section import write_section
+from ..experiment import Experiment
+from ..markdown import mean, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import told
 
-SIZES = (300, 1000, 5000)
-REGIONS = ((0.05, 0.25), (0.4, 0.6))
-COSTS = np.array([[0.0, 1.0, 0.4], [4.0, 0.0, 0.4]])
+LEVEL, SIZES = 95, (300, 1000, 5000)
+REGIONS = {"low": (0.05, 0.25), "mid": (0.4, 0.6)}
 GRID = (np.arange(20_000) + 0.5) / 20_000
 MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     **{kind: lambda s, kind=kind: true_map(s, kind) for kind in ("calibrated", "overconfident", "shifted", "wavy")},
     "right below 0.3": lambda s: np.where(s < 0.3, s, np.minimum(s**2 + 0.21, 1.0)),
 }
+COLUMNS = [f"{what}, {region}" for what in ("error", "regret") for region in REGIONS]
+#: Where scores are right over the whole range.
+RIGHT = [("calibrated", "low"), ("calibrated", "mid"), ("right below 0.3", "low")]
 
 
-def truth(name: str, region: tuple[float, float]) -> tuple[float, float]:
+@cache
+def truth(name: str, region: str) -> tuple[float, float]:
     """Error and regret: midpoints of scores, and of thresholds."""
-    right = MAPS[name](GRID)
-    inside = np.abs(GRID - np.mean(region)) <= (region[1] - region[0]) / 2
+    right, (start, end) = MAPS[name](GRID), REGIONS[region]
+    inside = np.abs(GRID - (start + end) / 2) <= (end - start) / 2
     error = float(np.abs(right - GRID)[inside].mean())
-    thresholds = region[0] + (region[1] - region[0]) * (np.arange(400) + 0.5) / 400
+    thresholds = start + (end - start) * (np.arange(400) + 0.5) / 400
     low, high = np.minimum(right, GRID), np.maximum(right, GRID)
     regret = [float((np.abs(right - c) * ((low < c) & (c < high))).mean()) for c in thresholds]
     return error, float(np.mean(regret))
 
 
-def true_costs(name: str) -> tuple[float, float, float]:
-    """Cost a row of decisions by the scores, what the scores say, and by the true map."""
-    right = MAPS[name](GRID)
-    real, said = (np.column_stack([1 - q, q]) @ COSTS for q in (right, GRID))
-    taken, rows = said.argmin(axis=1), np.arange(GRID.size)
-    return float(real[rows, taken].mean()), float(said[rows, taken].mean()), float(real.min(axis=1).mean())
+def rows(name: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and scores."""
+    rng = np.random.default_rng([seed, [*MAPS].index(name), n])
+    p = rng.random(n)
+    return (rng.random(n) < MAPS[name](p)).astype(int), p
 
 
-def errors(name: str, region: tuple[float, float], n: int, repetitions: int) -> list[float]:
-    """Coverage of error and regret, and their mean estimates."""
-    wanted = truth(name, region)
-    rng = np.random.default_rng([n, *name.encode()])
-    kept = []
-    for _ in range(repetitions):
-        p = rng.random(n)
-        found = cal.decisions.decision_calibration_error(
-            rng.random(n) < MAPS[name](p), p, thresholds=region, n_resamples=100, random_state=rng
-        )
-        pairs = ((found.error_interval, wanted[0]), (found.regret_interval, wanted[1]))
-        kept.append((*(low <= t <= high for (low, high), t in pairs), found.error, found.regret))
-    return [*wanted, *np.mean(np.array(kept, dtype=float), axis=0)]
+def sample(name: str, n: int, seed: int) -> dict[str, float]:
+    """Error and regret of both ranges, and whether their intervals cover the truth."""
+    y, p = rows(name, n, seed)
+    out: dict[str, float] = {}
+    for region, ends in REGIONS.items():
+        found = cal.decisions.decision_calibration_error(y, p, thresholds=ends, n_resamples=100, random_state=seed)
+        values = (found.error, found.regret)
+        intervals = (found.error_interval, found.regret_interval)
+        for what, value, (low, high), true in zip(
+            ("error", "regret"), values, intervals, truth(name, region), strict=True
+        ):
+            out |= {f"{what}, {region}": value, f"{what}, {region}: covered": float(low <= true <= high)}
+    return out
 
 
-def costs(name: str, n: int, repetitions: int) -> list[float]:
-    """Coverage of the realised cost, of its gap to the stated one, and of the excess; size or power of the test."""
-    real, said, best = true_costs(name)
-    rng = np.random.default_rng([n, *name.encode()])
-    kept = []
-    for _ in range(repetitions):
-        p = rng.random(n)
-        found = cal.expected_cost((rng.random(n) < MAPS[name](p)).astype(int), p, COSTS)
-        pairs = ((found.realised, real), (found.gap, real - said), (found.excess, real - best))
-        kept.append(
-            (*(m.interval.low <= t <= m.interval.high for m, t in pairs), found.gap_pvalue <= 0.05, found.excess.value)
-        )
-    return [real, real - said, real - best, *np.mean(np.array(kept, dtype=float), axis=0)]
-
-
-NOTE = """
-Written by `benchmarks/coverage/decision_coverage.py`: {repetitions} samples a row, 95 % intervals, standard error
-of a share
-of 95 % {se:.1f} points. Scores are uniform.
-
-`decision_calibration_error`, a range of thresholds:
-
-{first}
-
-The interval of the error of a range in which scores are right (calibrated, and the last map below 0.3) starts at 0
-whenever the test of the range does not reject; elsewhere that makes it wide rather than short. A wave, which the prior
-finds unlikely, is held less often by small samples.
-
-`expected_cost`, two classes and three decisions (a false alarm costs 1, a miss 4, to ask 0.4), costs a row; *excess*
-is the cost of deciding by the scores instead of the true map, and its interval is for deciding by a cross-fitted
-beta calibration, which is a little worse than the true map: that is why its interval covers the true value less
-often and lies too low.
-
-{second}
-"""
-
-
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=200, write=True)
-    options = parser.parse_args()
-    first = [
-        "| map | thresholds | n | true error | mean estimate | holds, % | true regret | mean estimate | holds, % |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+def answer(kept: Kept) -> str:
+    cells, right, wrong = {}, [], []
+    for case in EXPERIMENT.every():
+        some = kept.where(**case)
+        for column in COLUMNS:
+            covered = some[f"{column}: covered"]
+            cells[f"{column} thresholds, {case['name']}, {case['n']:,} rows"] = percent(covered)
+        for region in REGIONS:
+            (right if (case["name"], region) in RIGHT else wrong).append(some[f"error, {region}: covered"])
+    zero = [
+        mean(np.concatenate([kept.where(name=name, n=n)[f"error, {region}"] for name, region in RIGHT]))
+        for n in (SIZES[0], SIZES[-1])
     ]
-    second = [
-        "| map | n | cost | holds, % | cost - stated | holds, % | p ≤ 0.05, % | excess | mean estimate | holds, % |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for name in MAPS:
-        for n in SIZES:
-            real, gap, excess, *held, rejects, estimate = costs(name, n, options.repetitions)
-            a, b, c = (f"{100 * v:.1f}" for v in held)
-            second.append(
-                f"| {name} | {n} | {real:.4f} | {a} | {gap:+.4f} | {b} | {100 * rejects:.1f} | {excess:.4f} | "
-                f"{estimate:.4f} | {c} |"
-            )
-            print(second[-1], flush=True)
-            for region in REGIONS:
-                error, regret, held_error, held_regret, mean_error, mean_regret = errors(
-                    name, region, n, options.repetitions
-                )
-                first.append(
-                    f"| {name} | {region[0]:g} to {region[1]:g} | {n} | {error:.4f} | {mean_error:.4f} | "
-                    f"{100 * held_error:.1f} | {regret:.6f} | {mean_regret:.6f} | {100 * held_regret:.1f} |"
-                )
-                print(first[-1], flush=True)
-    se = 100 * np.sqrt(0.05 * 0.95 / options.repetitions)
-    text = NOTE.format(repetitions=options.repetitions, se=se, first="\n".join(first), second="\n".join(second))
-    if options.write is not None:
-        write_section(options.write, "Decisions", text)
+    return (
+        f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are "
+        f"wrong, and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below that "
+        f"by more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on "
+        f"average {zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
+    )
 
+
+def picture(kept: Kept) -> Figure:
+    cases = [f"{case['name']}, {case['n']:,} rows" for case in EXPERIMENT.every()]
+    parts = [kept.where(**case) for case in EXPERIMENT.every()]
+    series = {f"error, {region}": [percent(some[f"error, {region}: covered"]) for some in parts] for region in REGIONS}
+    return dots(cases, series, "true error covered, % of samples", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage of the true error and regret for low and for mid thresholds, in per cent with standard errors."
+    yield ""
+    yield from table(("map", "rows", *COLUMNS), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for case in EXPERIMENT.every():
+        some = kept.where(**case)
+        yield [case["name"], f"{case['n']:,}", *(share(some[f"{column}: covered"]) for column in COLUMNS)]
+
+
+EXPERIMENT = Experiment(__spec__.name, {"name": MAPS, "n": SIZES}, sample, answer, page, picture, repetitions=400)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,91 +1,128 @@
-"""Coverage of `estimate(...).interval` where the truth is known: how often it covers the true L1 error.
+"""Do 95 % intervals of estimators other than the default cover the true error?
 
-    python -m benchmarks.coverage.interval_coverage [--repetitions 300] [--level 0.95] [--sizes 100,1000,5000]
-        [--estimators …]
-    python -m benchmarks.coverage.interval_coverage --classes 10 --level 0.9 --sizes 1000 --estimators 0,1
+    python -m benchmarks.coverage.interval_coverage [--repetitions 300]
 
-Binary: Beta(2, 3) scores, the truth by quadrature. With --classes K: class-wise error of scores uniform on the simplex,
-of whose labels 60 % are redrawn from a fair die, so that the gap of class k is 0.6 (1/K - p_k) and the truth is
-0.6 E|1/K - p_k|, with p_k ~ Beta(1, K - 1). Prints a table with the standard error of each coverage.
+Intervals of `estimate(y, p, estimator=…)` for the L1 error, by test inversion. Two classes: scores are Beta(2, 3), the
+truth is by quadrature. Ten classes (*10 calibrated*, *10 redrawn*): the class-wise error of scores uniform on the
+simplex, of whose labels none or 60 % are redrawn from a fair die; redrawn, the gap of class k is 0.6 (1/10 - p_k) and
+the truth is 0.6 E|1/10 - p_k| with p_k ~ Beta(1, 9).
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import beta
 
 import calibrant as cal
 from calibrant.datasets import make_scores
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import percent, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import shown, told
 
-ESTIMATORS = (
-    cal.estimators.ResidualKernel(),
-    cal.Binned(),
-    cal.Binned(debias=True),
-    cal.Binned("sqrt", "quantile"),
-    cal.estimators.Density(),
-)
-NAMES = ("ResidualKernel()", "Binned(15)", "Binned(15, debias=True)", "Binned('sqrt', 'quantile')", "Density()")
+LEVEL, SIZES = 95, (100, 1000, 5000)
+ESTIMATORS = {
+    "residual": cal.estimators.ResidualKernel(),
+    "15 bins": cal.Binned(),
+    "debiased": cal.Binned(debias=True),
+    "√n bins": cal.Binned("sqrt", "quantile"),
+    "density": cal.estimators.Density(),
+}
 KINDS = ("calibrated", "overconfident", "shifted", "wavy")
-REDRAWN = 0.6
-Case = Callable[[int, int], tuple[np.ndarray, np.ndarray, float]]
+#: Share of the labels of ten classes that are redrawn.
+REDRAWN = {"10 calibrated": 0.0, "10 redrawn": 0.6}
+TRUTHS = (*KINDS, *REDRAWN)
+CLASSES, CLASSES_SIZE = 10, 1000
 
 
-def binary(kind: str) -> Case:
-    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-        data = make_scores(n, kind, a=2, b=3, random_state=seed)
-        return data.y_true, data.y_prob, data.truth
-
-    return draw
-
-
-def classwise(k: int, redrawn: float) -> Case:
+@cache
+def classwise_truth(redrawn: float) -> float:
     # E|1/K - p| = 2 E max(1/K - p, 0) = 2 ∫ F over [0, 1/K]
-    grid = np.linspace(0, 1 / k, 20_001)
-    truth = redrawn * 2 * float(np.trapezoid(beta.cdf(grid, 1, k - 1), grid))
-
-    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-        rng = np.random.default_rng(seed)
-        p = rng.dirichlet(np.ones(k), n)
-        y = (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
-        return np.where(rng.random(n) < redrawn, rng.integers(0, k, n), y), p, truth
-
-    return draw
+    grid = np.linspace(0, 1 / CLASSES, 20_001)
+    return redrawn * 2 * float(np.trapezoid(beta.cdf(grid, 1, CLASSES - 1), grid))
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=300)
-    parser.add_argument("--level", type=float, default=0.95)
-    parser.add_argument("--sizes", default="100,1000,5000")
-    parser.add_argument("--estimators", default="0,1,2,3,4")
-    parser.add_argument("--classes", type=int, default=0)
-    options = parser.parse_args()
-    k = options.classes
-    cases = {name: binary(name) for name in KINDS}
-    about: dict = {}
-    if k:
-        cases = {"calibrated": classwise(k, 0.0), "miscalibrated": classwise(k, REDRAWN)}
-        about = {"notion": "classwise", "labels": range(k)}
-    print(f"coverage in % at nominal {100 * options.level:g} %, {options.repetitions} repetitions; (mean length)")
-    print(f"{'estimator':<28}{'n':>6}  " + "".join(f"{kind:>22}" for kind in cases))
-    for i in map(int, options.estimators.split(",")):
-        for n in map(int, options.sizes.split(",")):
-            row = []
-            for draw in cases.values():
-                hits, lengths = [], []
-                for r in range(options.repetitions):
-                    y, p, truth = draw(n, r)
-                    e = cal.estimate(
-                        y, p, estimator=ESTIMATORS[i], level=options.level, random_state=10**6 + r, **about
-                    )
-                    hits.append(e.interval.low <= truth <= e.interval.high)
-                    lengths.append(e.interval.high - e.interval.low)
-                share = float(np.mean(hits))
-                error = np.sqrt(max(share * (1 - share), 0.25 / len(hits)) / len(hits))
-                row.append(f"{100 * share:.1f} ± {100 * error:.1f} ({np.mean(lengths):.3f})")
-            print(f"{NAMES[i]:<28}{n:>6}  " + "".join(f"{c:>22}" for c in row), flush=True)
+def rows(truth: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, float, dict[str, Any]]:
+    """Labels, probabilities, true error, and what `estimate` is told beside them."""
+    rng = np.random.default_rng([seed, TRUTHS.index(truth), n])
+    if truth in KINDS:
+        data = make_scores(n, truth, a=2, b=3, random_state=rng)
+        return data.y_true, data.y_prob, data.truth, {}
+    p = rng.dirichlet(np.ones(CLASSES), n)
+    y = (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, CLASSES - 1)
+    y = np.where(rng.random(n) < REDRAWN[truth], rng.integers(0, CLASSES, n), y)
+    return y, p, classwise_truth(REDRAWN[truth]), {"notion": "classwise", "labels": range(CLASSES)}
 
+
+def sample(truth: str, n: int, seed: int) -> dict[str, float]:
+    """Of each estimator, whether its interval covers the truth, and how wide it is."""
+    y, p, true, about = rows(truth, n, seed)
+    out = {}
+    for name, estimator in ESTIMATORS.items():
+        low, high = cal.estimate(y, p, estimator=estimator, level=LEVEL / 100, random_state=seed, **about).interval
+        out |= {f"{name}: covered": float(low <= true <= high), f"{name}: width": high - low}
+    return out
+
+
+def _coverage(kept: Kept) -> dict[str, tuple[float, float]]:
+    return {name: percent(kept[f"{name}: covered"]) for name in ESTIMATORS}
+
+
+def answer(kept: Kept) -> str:
+    cells = {
+        f"{name}, {case['truth']}, {case['n']:,} rows": pair
+        for case in EXPERIMENT.every()
+        for name, pair in _coverage(kept.where(**case)).items()
+    }
+    overall = "; ".join(f"{shown(pair)} % ({name})" for name, pair in _coverage(kept).items())
+    return (
+        f"Over all truths and sizes intervals cover the true error in {overall} of samples. Coverage lies below "
+        f"{LEVEL} % by more than two standard errors in {told(cells, LEVEL)}."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    by_truth = [_coverage(kept.where(truth=truth)) for truth in TRUTHS]
+    return dots(TRUTHS, {name: [one[name] for one in by_truth] for name in ESTIMATORS}, "covered, % of samples", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage in per cent with its standard error, and below it mean widths for two classes. *Residual* is"
+    yield "`ResidualKernel()`, *debiased* `Binned(debias=True)`, *√n bins* `Binned('sqrt', 'quantile')`."
+    yield ""
+    yield from table(("truth", "rows", *ESTIMATORS), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for case in EXPERIMENT.every():
+        cells = _coverage(kept.where(**case)).values()
+        yield [case["truth"], f"{case['n']:,}", *(f"{value:.0f} ± {error:.1f}" for value, error in cells)]
+    for n in SIZES:
+        two = [kept.where(truth=kind, n=n) for kind in KINDS]
+        widths = (np.mean([some[f"{name}: width"].mean() for some in two]) for name in ESTIMATORS)
+        yield ["*mean width*", f"{n:,}", *(f"{width:.3f}" for width in widths)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"truth": TRUTHS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=300,
+    some=lambda truth, n: truth in KINDS or n == CLASSES_SIZE,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

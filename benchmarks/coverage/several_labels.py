@@ -1,12 +1,13 @@
-"""Coverage of `estimate` of rows with several labels, whose outcomes depend on each other.
+"""Do intervals of rows with several labels cover the true error, where the labels' outcomes depend on each other?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.several_labels [--repetitions 200] [--write FILE]
+    python -m benchmarks.coverage.several_labels [--repetitions 200]
 
-Scores of the labels of a row share half of the variance of their log odds (sd 1.5, means from -2.5 to 0.5). A label is
-there with a chance of the score, or with one whose log odds are 0.6 times as large; outcomes of a row depend on each
-other by a normal copula with correlation 0.5. The truth is the mean distance of the chance from the score, of labels by
-quadrature, which count alike (macro), by how often they are there (weighted), or entry by entry (micro). A sample's
-seed is its number.
+Scores of the labels of a row share half of the variance of their log-odds (standard deviation 1.5, means from -2.5 to
+0.5). A label is there with a probability of the score (*calibrated*), or with one whose log-odds are 0.6 times as
+large, for all labels or for the last only; outcomes of a row depend on each other by a normal copula with correlation
+0.5. `estimate` with `notions.Multilabel(average)`: labels count alike (*macro*), by how often they are there
+(*weighted*), or entry by entry (*micro*). The truth is the mean distance of the probability from the score, by
+quadrature; of micro where all labels have one map. Intervals are of 95 %.
 """
 
 from __future__ import annotations
@@ -14,79 +15,129 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import norm
 
 import calibrant as cal
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .aims import told
 
-SD, SHARED, COPULA = 1.5, 0.5, 0.5
+LEVEL, SD, SHARED, COPULA = 95, 1.5, 0.5, 0.5
 LABELS, ROWS = (3, 12), (300, 2000)
-#: Logit scales of the labels' chances; of an odd label out, the others are calibrated.
-MAPS: dict[str, Any] = {
+AVERAGES = ("macro", "weighted", "micro")
+#: By what the log-odds of each label's probability are multiplied.
+MAPS: dict[str, Callable[[int], np.ndarray]] = {
     "calibrated": lambda labels: np.ones(labels),
     "all by 0.6": lambda labels: np.full(labels, 0.6),
-    "the last by 0.6": lambda labels: np.where(np.arange(labels) == labels - 1, 0.6, 1.0),
+    "last by 0.6": lambda labels: np.where(np.arange(labels) == labels - 1, 0.6, 1.0),
 }
 
 
 def means(labels: int) -> np.ndarray:
-    """Mean log odds of the labels."""
+    """Mean log-odds of the labels."""
     return np.linspace(-2.5, 0.5, labels)
 
 
-def truth(scales: np.ndarray) -> dict[str, float]:
-    """Mean distance of the chances from the scores, averaged in three ways; micro where all labels have one map."""
-    z = norm.ppf((np.arange(20_000) + 0.5) / 20_000) * SD + means(len(scales))[:, None]
+@cache
+def truth(name: str, labels: int) -> dict[str, float]:
+    """Mean distance of the probabilities from the scores, averaged in three ways."""
+    scales = MAPS[name](labels)
+    z = norm.ppf((np.arange(20_000) + 0.5) / 20_000) * SD + means(labels)[:, None]
     chance = expit(scales[:, None] * z)
     gaps, often = np.abs(chance - expit(z)).mean(axis=1), chance.mean(axis=1)
     found = {"macro": float(gaps.mean()), "weighted": float(np.average(gaps, weights=often))}
     return found | ({"micro": found["macro"]} if np.ptp(scales) == 0 else {})
 
 
-def sample(seed: list[int], n: int, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rows(name: str, labels: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and scores, (n, L)."""
-    rng, labels = np.random.default_rng(seed), len(scales)
+    rng = np.random.default_rng([seed, [*MAPS].index(name), labels, n])
 
-    def correlated(share: float) -> np.ndarray:
-        return np.sqrt(share) * rng.normal(size=(n, 1)) + np.sqrt(1 - share) * rng.normal(size=(n, labels))
+    def correlated(part: float) -> np.ndarray:
+        return np.sqrt(part) * rng.normal(size=(n, 1)) + np.sqrt(1 - part) * rng.normal(size=(n, labels))
 
     p = expit(SD * correlated(SHARED) + means(labels))
-    return (norm.cdf(correlated(COPULA)) < expit(scales * logit(p))).astype(int), p
+    return (norm.cdf(correlated(COPULA)) < expit(MAPS[name](labels) * logit(p))).astype(int), p
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=200, write=True).parse_args()
-    lines = [
-        "# Several labels: coverage of `estimate`",
-        "",
-        f"Written by `python -m benchmarks.coverage.several_labels --repetitions {options.repetitions}`: share of",
-        "samples, in per cent, whose 95 % interval covers the true mean error of the labels, its standard error, and",
-        "the median width. Scores and outcomes of the labels of a row depend on each other.",
-        "",
-        "| chances | labels | rows | average | truth | covered | width |",
-        "|---|--:|--:|---|--:|--:|--:|",
-    ]
-    for named, of in MAPS.items():
-        for labels in LABELS:
-            scales = of(labels)
+def sample(name: str, labels: int, n: int, seed: int) -> dict[str, float]:
+    """Of each average, whether the interval covers the truth, and how wide it is."""
+    y, p = rows(name, labels, n, seed)
+    out = {}
+    for average, true in truth(name, labels).items():
+        low, high = cal.estimate(y, p, notion=cal.notions.Multilabel(average), random_state=seed).interval
+        out |= {f"{average}: covered": float(low <= true <= high), f"{average}: width": high - low}
+    return out
+
+
+def _cells(kept: Kept, average: str) -> dict[str, tuple[float, float]]:
+    return {
+        f"{average}, {case['name']}, {case['labels']} labels, {case['n']:,} rows": percent(
+            kept.where(**case)[f"{average}: covered"]
+        )
+        for case in EXPERIMENT.every()
+        if average in truth(case["name"], case["labels"])
+    }
+
+
+def answer(kept: Kept) -> str:
+    overall = ", ".join(f"{share(kept[f'{average}: covered'])} % ({average})" for average in AVERAGES)
+    every = {name: pair for average in AVERAGES for name, pair in _cells(kept, average).items()}
+    micro = ~np.isnan(kept["micro: width"])
+    ratio = np.median(kept["macro: width"][micro] / kept["micro: width"][micro])
+    return (
+        f"They do in {overall} of samples. Coverage lies below {LEVEL} % by more than two standard errors in "
+        f"{told(every, LEVEL)}. In the median, macro intervals are {ratio:.1f} times as wide as micro ones "
+        "of the same rows."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    every = EXPERIMENT.every()
+    names = [f"{case['name']}, {case['labels']} labels, {case['n']:,} rows" for case in every]
+    nothing = (float("nan"), float("nan"))
+    series = {
+        average: [_cells(kept, average).get(f"{average}, {name}", nothing) for name in names] for average in AVERAGES
+    }
+    return dots(names, series, "covered, % of samples", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage in per cent with its standard error, and the median width, with 3 and with 12 labels."
+    yield ""
+    head = [f"{what}, {labels}" for labels in LABELS for what in ("covered", "width")]
+    yield from table(("map", "average", "rows", *head), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name in MAPS:
+        for average in truth(name, LABELS[0]):
             for n in ROWS:
-                drawn = [sample([i, n, labels], n, scales) for i in range(options.repetitions)]
-                for average, true in truth(scales).items():
-                    notion = cal.notions.Multilabel(average)
-                    ends = np.array([cal.estimate(y, p, notion=notion).interval for y, p in drawn])
-                    share = float(np.mean((ends[:, 0] <= true) & (true <= ends[:, 1])))
-                    se = np.sqrt(share * (1 - share) / options.repetitions)
-                    width = float(np.median(ends[:, 1] - ends[:, 0]))
-                    covered = f"{100 * share:.1f} ± {100 * se:.1f}"
-                    lines.append(f"| {named} | {labels} | {n:,} | {average} | {true:.4f} | {covered} | {width:.4f} |")
-                    print(lines[-1], flush=True)
-    arguments.finish(options, lines)
+                cells = []
+                for labels in LABELS:
+                    some = kept.where(name=name, labels=labels, n=n)
+                    cells += [share(some[f"{average}: covered"]), f"{np.median(some[f'{average}: width']):.3f}"]
+                yield [name, average, f"{n:,}", *cells]
 
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"name": MAPS, "labels": LABELS, "n": ROWS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
