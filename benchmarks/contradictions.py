@@ -1,71 +1,79 @@
-"""Ten thousand random reports: does the verdict of any contradict its numbers, or its numbers each other?
+"""Does any random report contradict itself?
 
-    python -m benchmarks.contradictions [--reports 10000] [--first 0] [--kept FILE] [--write FILE]
+    python -m benchmarks.contradictions [--repetitions 5000]
 
-Reports and what must hold of each are those of `tests/property/test_verdict.py`. A report that contradicts itself is
-printed with the seed that repeats it. What was found is kept in FILE, so that a stopped run goes on where it was.
+Labels, probabilities, weights, groups, classes, notions, levels and thresholds are drawn at random: 1 to 3,000 rows of
+one score, or of 2 or 4 classes. Status, p-value, intervals, regions, gains and words of each report are compared with
+each other and with its rows, as `tests/property/test_verdict.py` does with fewer reports. A warning that is not the
+package's own counts as an error. The number of a sample is the seed that repeats it there.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from contextlib import nullcontext
-from pathlib import Path
+from .speed import one_thread  # noqa: F401 - before NumPy
 
-from tests.property.test_verdict import contradictions, drawn
+# isort: split
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-from . import arguments
-from .store import lines_of
+from .experiment import Experiment
+from .markdown import share, table
+from .provenance import Kept
+
+STATUS, MATTERS = ("miscalibrated", "no evidence", "undecided"), ("True", "False", "None")
 
 
-def judged(seed: int) -> tuple[str, str]:
-    """Verdict of a random report, and in what it contradicts itself: nothing, as a rule."""
+def sample(reports: str, seed: int) -> dict[str, float]:
+    """Status of a report and whether it matters, by their places above, and what is wrong with it."""
+    from tests.property.test_verdict import contradictions, drawn  # here, for it needs pytest
+
     y, p, given = drawn(seed)
-    report = cal.report(y, p, **given)
-    verdict = f"{report.evidence.status}, matters: {report.evidence.matters}"
-    try:
-        contradictions(report, y, p, given)
-    except AssertionError as error:
-        return verdict, str(error) or "an assertion failed"
-    return verdict, ""
+    out = {"contradicts itself": 0.0, "ends with an error": 0.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
+        try:
+            report = cal.report(y, p, **given)
+            out["status"] = float(STATUS.index(report.evidence.status))
+            out["matters"] = float(MATTERS.index(str(report.evidence.matters)))
+            contradictions(report, y, p, given)
+        except AssertionError:
+            out["contradicts itself"] = 1.0
+        except Exception:
+            out["ends with an error"] = 1.0
+    return out
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, write=True)
-    parser.add_argument("--reports", type=int, default=10_000)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first report")
-    parser.add_argument("--kept", type=Path, help="what was found of each report")
-    options = parser.parse_args()
-    warnings.simplefilter("error")
-    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-    seeds = range(options.first, options.first + options.reports)
-    with nullcontext(([], list)) if options.kept is None else lines_of(options.kept) as (there, add):
-        kept = {seed: (verdict, wrong) for seed, verdict, wrong in there}
-        for seed in seeds:
-            if seed not in kept:
-                kept[seed] = judged(seed)
-                add([seed, *kept[seed]])
-    wrong = {seed: kept[seed][1] for seed in seeds if kept[seed][1]}
-    for seed, words in wrong.items():
-        print(f"report {seed}: {words}")
-    found = Counter(kept[seed][0] for seed in seeds)
-    lines = [
-        f"{options.reports:,} reports (seeds from {options.first:,}): {len(wrong)} contradict themselves",
-        "",
-        "| verdict | reports |",
-        "|---|---:|",
-        *(f"| {name} | {count:,} |" for name, count in found.most_common()),
-    ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.write is not None:
-        page = f"# Reports that contradict themselves\n\nWritten by `python -m benchmarks.contradictions`.\n\n{text}"
-        write_text(options.write, page)
+def answer(kept: Kept) -> str:
+    wrong, failed = kept["contradicts itself"], kept["ends with an error"]
+    seeds = [seed for seed, bad in zip(kept.columns["seed"], wrong + failed, strict=True) if bad]
+    return (
+        f"{int(wrong.sum()):,} of {len(kept):,} reports contradict themselves ({share(wrong)} %), and "
+        f"{int(failed.sum()):,} end with an error" + (f": those of the seeds {', '.join(seeds)}." if seeds else ".")
+    )
 
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Reports by status and by whether it matters (`Report.evidence`), and how many contradict themselves."
+    yield ""
+    yield from table(("status", "matters", "reports", "contradict"), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for i, status in enumerate(STATUS):
+        for j, matters in enumerate(MATTERS):
+            held = (kept["status"] == i) & (kept["matters"] == j)
+            if held.any():
+                yield [status, matters, f"{held.sum():,}", f"{int(np.sum(kept['contradicts itself'][held])):,}"]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"reports": ("random",)}, sample, answer, page, repetitions=5000, quick=2, needs=("pytest",)
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,12 +1,13 @@
-"""The class-wise table of a report where the truth is known: false alarms, coverage of its intervals, and power.
+"""Does a report mark the class that is off, and no other, and do the intervals of its classes cover?
 
     python -m benchmarks.coverage.classes [--repetitions 400]
 
-Rows are drawn from Dirichlet distributions (flat: 1, mixed: 0.3, sharp: 0.05) and from one with Zipf's base rates (the
-k-th class k times rarer than the first). Labels are drawn from the stated probabilities ("calibrated"), or from others
-in which one class is off and the rest of a row is scaled to add up to 1: "over-confident" halves the log odds of that
-class about its mean, which is kept, so that the others stay calibrated but for what is printed; "too high" takes a
-third of its probability away. Truths are those of a million rows (300,000 for a hundred classes), in the report's bins.
+The class-wise table of a report (`Report.per_class`) at a level of 95 %. Rows are drawn from Dirichlet distributions
+(flat: 1, mixed: 0.3, sharp: 0.05) or from one with Zipf's base rates. Labels are drawn from the stated probabilities
+(calibrated), or from others in which the first class is off and the rest of a row is scaled to add up to 1:
+*overconfident* halves the log-odds of that class about its mean, *too high* takes a third of its probability away.
+True errors are those of a million rows (300,000 of 100 classes) in the report's 15 bins. Kuiper's test is of the rows
+of each class, by its limiting distribution, with Holm's correction.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
+from matplotlib.figure import Figure
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 import calibrant as cal
@@ -22,145 +28,166 @@ from calibrant.reporting.class_table import class_rows
 from calibrant.significance.cumulative_sums import kuiper_pvalue
 from calibrant.significance.result import holm
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-LEVEL, ROWS = 0.95, (300, 1000, 5000, 20_000)
+LEVEL, BINS, ROWS = 0.95, 15, (300, 1000, 5000, 20_000)
+CLASSES, SCORES, MODELS = (10, 100), ("flat", "mixed", "sharp", "zipf"), ("calibrated", "overconfident", "too high")
+#: Rows of which one class is off.
+WRONG = (("mixed", "overconfident"), ("mixed", "too high"), ("zipf", "overconfident"))
+#: Rows from which the truth is found, and how many at a time.
+POOL, CHUNK = {10: 1_000_000, 100: 300_000}, 50_000
 
 
-def law(name: str, k: int) -> np.ndarray:
-    """Parameters of a Dirichlet distribution."""
-    if name == "zipf":
-        rates = 1 / np.arange(1, k + 1)
-        return 0.2 * k * rates / rates.sum()
-    return np.full(k, {"flat": 1.0, "mixed": 0.3, "sharp": 0.05}[name])
-
-
-def drawn(shape: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    p = rng.dirichlet(shape, n)
-    p = np.maximum(p, 1e-12)
+def drawn(scores: str, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Probabilities of so many rows and classes; Zipf's k-th class is k times rarer than the first."""
+    rates = 1 / np.arange(1, k + 1)
+    same = {"flat": 1.0, "mixed": 0.3, "sharp": 0.05}
+    p = np.maximum(
+        rng.dirichlet(0.2 * k * rates / rates.sum() if scores == "zipf" else np.full(k, same[scores]), n), 1e-12
+    )
     return p / p.sum(axis=1, keepdims=True)
 
 
-def labels(q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.minimum((rng.random((len(q), 1)) > np.cumsum(q, axis=1)).sum(axis=1), q.shape[1] - 1)
-
-
-def truth(p: np.ndarray, kind: str, shift: float) -> np.ndarray:
+def true_of(p: np.ndarray, model: str, shift: float) -> np.ndarray:
     """True probabilities: the first class is off."""
-    if kind == "calibrated":
+    if model == "calibrated":
         return p
-    first = p[:, 0] * (2 / 3) if kind == "too high" else expit(0.5 * logit(p[:, 0]) + shift)
+    first = p[:, 0] * (2 / 3) if model == "too high" else expit(0.5 * logit(p[:, 0]) + shift)
     q = p * ((1 - first) / (1 - p[:, 0]))[:, None]
     q[:, 0] = first
     return q
 
 
-def shift_of(p: np.ndarray, kind: str) -> float:
-    """Shift of the halved log odds that keeps the mean."""
-    if kind != "over-confident":
-        return 0.0
-    low, high = -20.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        too_low = expit(0.5 * logit(p[:, 0]) + middle).mean() < p[:, 0].mean()
-        low, high = (middle, high) if too_low else (low, middle)
-    return low
+@cache
+def truth(classes: int, scores: str, model: str) -> tuple[float, np.ndarray]:
+    """Shift of the halved log-odds that keeps the mean, and the true binned error of each class."""
+    if model == "calibrated":
+        return 0.0, np.zeros(classes)
+    many = drawn(scores, classes, POOL[classes], np.random.default_rng(classes))
+    shift = 0.0
+    if model == "overconfident":
+        half, mean = 0.5 * logit(many[:, 0]), many[:, 0].mean()
+        shift = brentq(lambda by: expit(half + by).mean() - mean, -20, 20)
+    sums = np.zeros((classes, BINS))
+    for part in np.split(many, range(CHUNK, len(many), CHUNK)):
+        gap, home = true_of(part, model, shift) - part, np.minimum((part * BINS).astype(int), BINS - 1)
+        sums += [np.bincount(home[:, j], gap[:, j], BINS) for j in range(classes)]
+    return shift, np.abs(sums).sum(axis=1) / len(many)
 
 
-def errors(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """True binned error of each class."""
-    home = np.minimum((p * 15).astype(int), 14)
-    found = [np.abs(np.bincount(home[:, j], q[:, j] - p[:, j], 15)).sum() / len(p) for j in range(p.shape[1])]
-    return np.array(found)
+def sample(classes: int, scores: str, model: str, n: int, seed: int) -> dict[str, float]:
+    """What is marked, and which intervals cover: shares of the classes, where they are of several."""
+    rng = np.random.default_rng([seed, n, classes, SCORES.index(scores), MODELS.index(model)])
+    shift, true = truth(classes, scores, model)
+    p = drawn(scores, classes, n, rng)
+    above = rng.random((n, 1)) > np.cumsum(true_of(p, model, shift), axis=1)
+    y = np.minimum(above.sum(axis=1), classes - 1)
+    rows = sorted(class_rows(cal.Accumulator(labels=range(classes)).update(y, p), LEVEL), key=lambda row: row.label)
+    marks = [row.significant for row in rows]
+    covers = [row.interval.low <= t <= row.interval.high for row, t in zip(rows, true, strict=True)]
+    if model == "calibrated":
+        small = float(np.mean([row.pvalue <= 1 - LEVEL for row in rows]))
+        return {"marked": float(any(marks)), "p at most 0.05": small, "covered": float(np.mean(covers))}
+    out = {"marked": float(marks[0]), "only": float(marks[0] and sum(marks) == 1), "covered": float(covers[0])}
+    out |= {
+        "others covered": float(np.mean(covers[1:])),
+        "error": float(true[0]),
+        "others' error": float(true[1:].max()),
+    }
+    return out | ({"kuiper": float(kuiper(y, p))} if classes == CLASSES[0] else {})
 
 
-def table(y: np.ndarray, p: np.ndarray) -> list:
-    """Rows of the classes in their order."""
-    sums = cal.Accumulator(labels=range(p.shape[1])).update(y, p)
-    return sorted(class_rows(sums, LEVEL), key=lambda row: row.label)
-
-
-def share(hits: np.ndarray) -> str:
-    """A percentage with its standard error over samples; each is a mean over classes."""
-    hits = np.asarray(hits, dtype=float)
-    return f"{100 * hits.mean():.1f} ± {100 * hits.std(ddof=1) / np.sqrt(len(hits)):.1f}"
-
-
-def calibrated(k: int, repetitions: int) -> None:
-    print(
-        "\n| classes | distribution | n | samples | any class marked, % | p ≤ 0.05, % of classes "
-        "| 0 in the interval, % of classes |"
-    )
-    print("|---:|---|---:|---:|---:|---:|---:|")
-    every = []
-    for name in ("flat", "mixed", "sharp", "zipf"):
-        for n in ROWS:
-            reps = repetitions if n * k < 200_000 else max(repetitions // 3, 10)
-            found = []
-            for i in range(reps):
-                rng = np.random.default_rng([i, n, k])
-                p = drawn(law(name, k), n, rng)
-                rows = table(labels(p, rng), p)
-                small = np.mean([row.pvalue <= 0.05 for row in rows])
-                held = np.mean([row.interval.low == 0 for row in rows])
-                found.append((any(row.significant for row in rows), small, held))
-            marked, small, held = np.array(found, dtype=float).T
-            every += marked.tolist()
-            print(f"| {k} | {name} | {n:,} | {reps} | {share(marked)} | {share(small)} | {share(held)} |", flush=True)
-    print(f"\nAll of these: any class marked in {share(every)} % of {len(every):,} samples.", flush=True)
-
-
-def one_bad(k: int, repetitions: int) -> None:
-    print(
-        "\n| classes | distribution | first class | its true error | largest of the others | n | samples "
-        "| it is marked, % | and only it, % | marked by Kuiper's, % | its interval covers, % "
-        "| the others' intervals cover, % |"
-    )
-    print("|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for name, kind in (("mixed", "over-confident"), ("mixed", "too high"), ("zipf", "over-confident")):
-        rng = np.random.default_rng(k)
-        many = drawn(law(name, k), 1_000_000 if k < 50 else 300_000, rng)
-        shift = shift_of(many, kind)
-        true = errors(many, truth(many, kind, shift))
-        del many
-        for n in ROWS[1:]:
-            reps = repetitions if n * k < 200_000 else max(repetitions // 3, 10)
-            found = []
-            for i in range(reps):
-                rng = np.random.default_rng([i, n, k, 1])
-                p = drawn(law(name, k), n, rng)
-                y = labels(truth(p, kind, shift), rng)
-                rows = table(y, p)
-                marks = [row.significant for row in rows]
-                cover = [row.interval.low <= t <= row.interval.high for row, t in zip(rows, true, strict=True)]
-                found.append((marks[0], marks[0] and sum(marks) == 1, _kuiper(y, p), cover[0], np.mean(cover[1:])))
-            shares = " | ".join(
-                share(column) if k < 50 or j != 2 else "–" for j, column in enumerate(zip(*found, strict=True))
-            )
-            print(
-                f"| {k} | {name} | {kind} | {true[0]:.4f} | {true[1:].max():.4f} | {n:,} | {reps} | {shares} |",
-                flush=True,
-            )
-
-
-def _kuiper(y: np.ndarray, p: np.ndarray) -> bool:
-    """Whether the first class is off by Kuiper's test of rows, by its limiting distribution, and Holm's correction."""
-    if p.shape[1] >= 50:
-        return False
+def kuiper(y: np.ndarray, p: np.ndarray) -> bool:
+    """Whether the first class is off by Kuiper's test of the rows."""
     rng, ones = np.random.default_rng(0), np.ones(len(y))
     found = [kuiper_pvalue(p[:, j].copy(), y == j, ones, 0, rng) for j in range(p.shape[1])]
     return bool(holm(np.array(found))[0] <= 1 - LEVEL)
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=400).parse_args()
-    print("### Calibrated rows")
-    calibrated(10, options.repetitions)
-    calibrated(100, options.repetitions // 2)
-    print("\n### One class is off")
-    one_bad(10, options.repetitions // 2)
-    one_bad(100, options.repetitions // 4)
+def _parts(kept: Kept) -> Iterator[tuple[str, int, Kept]]:
+    """What rows of the table are of: calibrated scores of all kinds together, and each of those that are off."""
+    for k in CLASSES:
+        for n in ROWS:
+            yield f"{k}, calibrated", n, kept.where(classes=k, model="calibrated", n=n)
+        for scores, model in WRONG:
+            for n in ROWS[1:]:
+                yield f"{k}, {scores} {model}", n, kept.where(classes=k, scores=scores, model=model, n=n)
 
+
+def _covered(part: Kept) -> tuple[float, float]:
+    """In per cent: of calibrated samples a mean over classes."""
+    return estimate(100 * part["covered"]) if part["p at most 0.05"].min() >= 0 else percent(part["covered"])
+
+
+def answer(kept: Kept) -> str:
+    calm = kept.where(model="calibrated")
+    alarms = {
+        f"{k} classes, {scores}, {n:,} rows": calm.where(classes=k, scores=scores, n=n)["marked"]
+        for k in CLASSES
+        for scores in SCORES
+        for n in ROWS
+    }
+    most = max(alarms, key=lambda case: alarms[case].mean())
+    ten = kept.where(classes=CLASSES[0])
+    parts = [*_parts(kept)]
+    zero = [_covered(part)[0] for name, _, part in parts if "calibrated" in name]
+    its = [_covered(part)[0] for name, _, part in parts if "calibrated" not in name]
+    below = sum(value + 2 * error < 100 * LEVEL for value, error in (_covered(part) for *_, part in parts))
+    return (
+        f"A class is marked in {share(calm.where(classes=10)['marked'])} % of calibrated samples of 10 classes and in "
+        f"{share(calm.where(classes=100)['marked'])} % of those of 100, where 5 % may be (at most "
+        f"{share(alarms[most])} %: {most}). Of 10 classes the one that is off is marked in "
+        f"{share(ten['marked'][ten['kuiper'] >= 0])} % of samples, by Kuiper's test of the rows in "
+        f"{share(ten['kuiper'])} %. Intervals, of 95 %, cover 0 for {min(zero):.1f} to {max(zero):.1f} % of calibrated "
+        f"classes, and the error of the class that is off in {min(its):.1f} to {max(its):.1f} % of samples: less than "
+        f"95 % by more than two standard errors in {below} of {len(parts)} lines of the table."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    parts = {f"{name}, {n:,} rows": part for name, n, part in _parts(kept)}
+    series = {
+        "marked (of calibrated ones 5 % may be)": [percent(part["marked"]) for part in parts.values()],
+        "interval covers": [_covered(part) for part in parts.values()],
+    }
+    return dots([*parts], series, "% of samples, or of calibrated classes", 100 * LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    off = [part for name, _, part in _parts(kept) if "calibrated" not in name]
+    worst = max(percent(part[name])[1] for part in off for name in ("only", "kuiper") if part[name].max() >= 0)
+    covered = [100 * part["others covered"].mean() for part in off]
+    error = max(part["others' error"].max() for part in off)
+    yield "Per cent of samples in which the class that is off is marked, only it is, Kuiper's test marks it, and its"
+    yield "interval covers; of calibrated samples: any is marked, and 0 is covered. Numbers without a standard error"
+    yield f"have one of at most {worst:.1f}. Other classes are off by up to {error:.4f}; their intervals cover in"
+    yield f"{min(covered):.1f} to {max(covered):.1f} %."
+    yield ""
+    yield from table(("classes, model", "rows", "marked", "only", "Kuiper", "covered"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name, n, part in _parts(kept):
+        value, error = _covered(part)
+        only, by_rows = (f"{100 * part[column].mean():.1f}".replace("nan", "") for column in ("only", "kuiper"))
+        yield [name, f"{n:,}", share(part["marked"]), only, by_rows, f"{value:.1f} ± {error:.1f}"]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"classes": CLASSES, "scores": SCORES, "model": MODELS, "n": ROWS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=400,
+    quick=2,
+    some=lambda classes, scores, model, n: model == "calibrated" or ((scores, model) in WRONG and n > ROWS[0]),
+    portion=lambda classes, scores, model, n: 1.0 if classes == CLASSES[0] else 0.5,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,9 +1,11 @@
-"""The default beside its rivals where only a part of the scores is wrong, on truths that played no part in its making.
+"""Is the default as accurate as the best rival where only a part of the scores is wrong?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.local_truths --store FILE [--repetitions 40] [--write FILE]
+    python -m benchmarks.coverage.local_truths [--repetitions 100]
 
-The track "local" of the benchmark is what ranges were developed on; these truths have other scores, places, widths and
-gaps, and were fixed before any of them was read. A sample's seed is made of its truth's name, its size and its number.
+The track "local" of the benchmark is what ranges of scores were developed on. These truths have other scores, places,
+widths and gaps, and were fixed before any of them was read. Six rivals: 15 and √n bins, smoothing, isotonic regression,
+debiased bins and a residual kernel; the best is chosen for each truth and size with the truth in hand. Intervals are at
+95 %; those of three rivals (15 bins, debiased bins, `assume="bins"`) count where they cover in 90 % of the samples.
 """
 
 from __future__ import annotations
@@ -11,23 +13,24 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import time
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 
-from .. import arguments
-from ..store import found_of
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
 Scores = Callable[[np.random.Generator, int], np.ndarray]
 Map = Callable[[np.ndarray], np.ndarray]
-SIZES = (300, 1000, 5000, 20_000, 50_000)
+LEVEL, SIZES, FEW = 0.95, (300, 1000, 5000, 20_000, 50_000), (300, 1000)
 
 
 def beta(a: float, b: float) -> Scores:
@@ -39,9 +42,9 @@ def heaps(scores: Scores, *heaps: tuple[float, float]) -> Scores:
 
     def drawn(rng: np.random.Generator, n: int) -> np.ndarray:
         s, u, low = scores(rng, n), rng.random(n), 0.0
-        for at, share in heaps:
-            s = np.where((u >= low) & (u < low + share), at, s)
-            low += share
+        for at, part in heaps:
+            s = np.where((u >= low) & (u < low + part), at, s)
+            low += part
         return s
 
     return drawn
@@ -69,7 +72,7 @@ LOCAL: dict[str, tuple[Scores, Map]] = {
     "three dips": (beta(1, 1), wrong_on((0.1, 0.14, 0.2), (0.5, 0.53, -0.3), (0.8, 0.86, -0.2))),
     "-.08 on .95-.99 of Beta(5, .8)": (beta(5, 0.8), wrong_on((0.95, 0.99, -0.08))),
     "8 % at .8, true .68": (heaps(beta(2, 2), (0.8, 0.08)), at((0.8, 0.68))),
-    "6 % at .25, true .35; 12 % at .75, true .70": (
+    "heaps: .25 true .35, .75 true .70": (
         heaps(beta(1, 1), (0.25, 0.06), (0.75, 0.12)),
         at((0.25, 0.35), (0.75, 0.70)),
     ),
@@ -102,102 +105,124 @@ INTERVALS: dict[str, dict[str, Any]] = {
     "debiased bins": {"estimator": cal.Binned(15, debias=True)},
     "assume='bins'": {"assume": "bins"},
 }
+TRUTHS = LOCAL | CALIBRATED
 
 
 @cache
 def truth(name: str) -> float:
-    scores, right = (LOCAL | CALIBRATED)[name]
-    s = scores(np.random.default_rng(zlib.crc32(name.encode())), 4_000_000)
+    """The true error, from four million scores."""
+    scores, right = TRUTHS[name]
+    s = scores(np.random.default_rng([*TRUTHS].index(name)), 4_000_000)
     return float(np.abs(right(s) - s).mean())
 
 
-def found(name: str, n: int, number: int) -> dict[str, Any]:
-    scores, right = (LOCAL | CALIBRATED)[name]
-    rng = np.random.default_rng([zlib.crc32(name.encode()), n, number])
-    s = scores(rng, n)
+def sample(scores: str, n: int, seed: int) -> dict[str, float]:
+    """Errors of the default and its rivals less the truth; which intervals cover, and their widths."""
+    drawn, right = TRUTHS[scores]
+    rng = np.random.default_rng([seed, [*TRUTHS].index(scores), n, 1])
+    s = drawn(rng, n)
     y = (rng.random(n) < right(s)).astype(int)
-    given = {"labels": [0, 1], "pos_label": 1}
-    start = time.process_time()
-    own = cal.estimate(y, s, random_state=number, **given)
-    out: dict[str, Any] = {"own": [own.value, own.corrected, *own.interval], "cpu": time.process_time() - start}
-    if name in LOCAL:
-        out["numbers"] = {k: cal.calibration_error(y, s, estimator=e, **given) for k, e in NUMBERS.items()}
-        out["intervals"] = {
-            k: list(cal.estimate(y, s, random_state=number, n_resamples=200, **given, **how).interval)
-            for k, how in INTERVALS.items()
-        }
-    return out
+    given: dict[str, Any] = {"labels": [0, 1], "pos_label": 1}
+    own = cal.estimate(y, s, level=LEVEL, random_state=seed, **given)
+    if scores in CALIBRATED:
+        return {"above 0": float(own.interval.low > 0)}
+    t = truth(scores)
+    out = {"truth": t, "default": own.value - t, "corrected": own.corrected - t}
+    out |= {name: cal.calibration_error(y, s, estimator=e, **given) - t for name, e in NUMBERS.items()}
+    intervals = {"default": own.interval}
+    for name, how in INTERVALS.items():
+        about = {"level": LEVEL, "random_state": seed, "n_resamples": 200}
+        intervals[name] = cal.estimate(y, s, **about, **given, **how).interval
+    for name, (low, high) in intervals.items():
+        out |= {f"{name}: covered": float(low <= t <= high), f"{name}: width": high - low}
+    return {name: round(value, 6) for name, value in out.items()}
 
 
-def local_rows(name: str, n: int, samples: list[dict[str, Any]]) -> str:
-    """One line of the table."""
-    t = truth(name)
-    value, corrected, low, high = np.array([one["own"] for one in samples]).T
+def log_ratio(own: np.ndarray, rival: np.ndarray) -> tuple[float, float]:
+    """Logarithm of a root mean square over another's, of errors in the same samples, and its standard error."""
+    a, b = own**2, rival**2
+    spread = (a / a.mean() - b / b.mean()).std(ddof=1) if len(a) > 1 else np.nan
+    return float(0.5 * np.log(a.mean() / b.mean())), float(0.5 * spread / np.sqrt(len(a)))
 
-    def rmse(values: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((values - t) ** 2)))
 
-    rivals = {k: rmse(np.array([one["numbers"][k] for one in samples])) for k in NUMBERS}
-    best = min(rivals, key=rivals.__getitem__)
-    widths = {}
-    for k in INTERVALS:
-        a, b = np.array([one["intervals"][k] for one in samples]).T
-        if np.mean((a <= t) & (t <= b)) >= 0.9:
-            widths[k] = float(np.mean(b - a))
-    valid = min(widths, key=widths.__getitem__, default=None)
-    width = f"{np.mean(high - low) / widths[valid]:.2f} ({valid})" if valid else "none is valid"
-    covered = np.mean((low <= t) & (t <= high))
-    se = np.sqrt(max(covered * (1 - covered), 0.5 / len(samples) * (1 - 0.5 / len(samples))) / len(samples))
+def beside_best(part: Kept, own: str = "default") -> tuple[float, float]:
+    """:func:`log_ratio` beside the rival whose error is the smallest."""
+    best = min(NUMBERS, key=lambda name: float((part[name] ** 2).mean()))
+    return log_ratio(part[own], part[best])
+
+
+def geometric(logs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Geometric mean of ratios and its standard error."""
+    value, error = np.array(logs).T
+    middle = float(np.exp(value.mean()))
+    return middle, middle * float(np.sqrt((error**2).sum())) / len(logs)
+
+
+def _parts(kept: Kept, sizes: tuple[int, ...], names: list[str]) -> dict[str, Kept]:
+    return {f"{name}, {n:,} rows": kept.where(scores=name, n=n) for name in names for n in sizes}
+
+
+def answer(kept: Kept) -> str:
+    few, many = ([*_parts(kept, sizes, [*LOCAL]).values()] for sizes in (FEW, SIZES[len(FEW) :]))
+    small, large = (geometric([beside_best(part) for part in parts]) for parts in (few, many))
+    logs = {name: beside_best(part)[0] for name, part in _parts(kept, SIZES[len(FEW) :], [*LOCAL]).items()}
+    worst = max(logs, key=logs.__getitem__)
+    cover = [percent(part["default: covered"]) for part in few + many]
+    below = sum(value + 2 * error < 100 * LEVEL for value, error in cover)
+    covered = np.concatenate([part["default: covered"] for part in few + many])
+    calm = np.concatenate([kept.where(scores=name)["above 0"] for name in CALIBRATED])
     return (
-        f"| {name} | {n:,} | {t:.4f} | {value.mean() / t:.2f} | {corrected.mean() / t:.2f} | "
-        f"{rmse(value) / rivals[best]:.2f} ({best}) | {rmse(value) / rivals['15 bins']:.2f} | "
-        f"{covered:.2f} ± {se:.2f} | {width} |"
+        f"From 5,000 rows on the root mean square error (RMSE) of the default is {large[0]:.2f} ± {large[1]:.2f} times "
+        f"that of the best rival in the geometric mean, at most {np.exp(logs[worst]):.2f} times ({worst}); up to 1,000 "
+        f"rows it is {small[0]:.2f} ± {small[1]:.2f} times. Intervals at 95 % cover in {share(covered)} % of samples, "
+        f"in less than 95 % by more than two standard errors in {below} of {len(cover)} cases; of calibrated scores "
+        f"they lie above 0 in {share(calm)} %."
     )
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=40, only="truths", write=True, store=True).parse_args()
-    names = [name for name in LOCAL | CALIBRATED if options.only in name]
-    number = {n: options.repetitions if n <= 20_000 else options.repetitions // 2 for n in SIZES}
-    asked = [(name, n, i) for n in SIZES for name in names for i in range(number[n])]
-    known = found_of(options.store, asked, found)
-    lines = [
-        "# Where only a part of the scores is wrong",
-        "",
-        f"Written by `python -m benchmarks.coverage.local_truths --repetitions {options.repetitions}`; half as many",
-        "samples of 50,000 rows. Truths that played no part in the making of the default. Means are in units of the",
-        "truth; RMSE is over that of the best of six rivals, which the brackets name, and over that of 15 bins; the",
-        "width of the 95 % interval is over that of the narrowest rival's that covers the truth in 90 % of the samples",
-        "of the row.",
-        "",
-        "| truth | rows | error | mean | corrected | RMSE / best rival | / 15 bins | coverage | width / valid rival |",
-        "|---|--:|--:|--:|--:|---|--:|---|---|",
-    ]
-    ratios = []
-    for name in (name for name in names if name in LOCAL):
-        for n in SIZES:
-            samples = [known[name, n, i] for i in range(number[n])]
-            lines.append(local_rows(name, n, samples))
-            if n >= 5000:
-                ratios.append(float(lines[-1].split("|")[6].split()[0]))
-    if ratios:
-        mean = float(np.exp(np.mean(np.log(ratios))))
-        lines += [
-            "",
-            f"From 5,000 rows on the RMSE is {mean:.2f} × the best rival's in the geometric mean over rows of",
-        ]
-        lines.append(f"the table, {max(ratios):.2f} × in the worst.")
-    lines += ["", "Calibrated scores: samples whose interval excludes 0, in %, with a standard error.", ""]
-    lines += ["| scores | " + " | ".join(f"{n:,}" for n in SIZES) + " |", "|---|" + "--:|" * len(SIZES)]
-    for name in (name for name in names if name in CALIBRATED):
-        cells = []
-        for n in SIZES:
-            hits = np.array([known[name, n, i]["own"][2] > 0 for i in range(number[n])])
-            q = np.clip(hits.mean(), 0.5 / hits.size, 1 - 0.5 / hits.size)
-            cells.append(f"{100 * hits.mean():.1f} ± {100 * np.sqrt(q * (1 - q) / hits.size):.1f}")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    arguments.finish(options, lines)
+def picture(kept: Kept) -> Figure:
+    series = {f"{n:,} rows": [geometric([beside_best(kept.where(scores=name, n=n))]) for name in LOCAL] for n in SIZES}
+    return dots([*LOCAL], series, "RMSE of the default over that of the best rival", 1.0, log=True)
 
+
+def _widths(kept: Kept) -> list[float]:
+    """Mean width over that of the narrowest rival that covers in 90 % of samples, where there is one."""
+    out = []
+    for part in _parts(kept, SIZES, [*LOCAL]).values():
+        valid = [part[f"{name}: width"].mean() for name in INTERVALS if part[f"{name}: covered"].mean() >= 0.9]
+        out += [part["default: width"].mean() / min(valid)] if valid else []
+    return out
+
+
+def page(kept: Kept) -> Iterator[str]:
+    widths = _widths(kept)
+    wide, cases = np.exp(np.mean(np.log(widths))), len(LOCAL) * len(SIZES)
+    yield "The mean value over the truth from 5,000 rows on; RMSE over that of the best rival, geometric means over"
+    yield f"sizes; and coverage at all sizes, in per cent. Intervals are {wide:.2f} times as wide as the narrowest"
+    yield f"rival's that counts (geometric mean of the {len(widths)} of {cases} cases in which one does)."
+    yield ""
+    yield from table(("scores", "value", "≤ 1,000 rows", "≥ 5,000", "covered"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name in LOCAL:
+        few, many = ([*_parts(kept, sizes, [name]).values()] for sizes in (FEW, SIZES[len(FEW) :]))
+        value = np.mean([1 + part["default"].mean() / part["truth"].mean() for part in many])
+        ratios = (geometric([beside_best(part) for part in parts]) for parts in (few, many))
+        covered = share(kept.where(scores=name)["default: covered"])
+        yield [name, f"{value:.2f}", *(f"{r:.2f} ± {e:.2f}" for r, e in ratios), covered]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": TRUTHS, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    quick=2,
+    at="docs/development/local_truths.md",
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,11 +1,12 @@
-"""The default near 0 and 1 beside its rivals, by the score about which its slope turns the map.
+"""About which score should the slope of the default turn the map, judged near 0 and 1?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.near_ends --store FILE [--repetitions 40] [--write FILE]
+    python -m benchmarks.coverage.near_ends [--repetitions 10]
 
-Under the prior an offset of all log odds is rare, since models are fitted to base rates; but near 0 and 1 what
-elsewhere is a temperature is an offset, too. So the slope turns the map about the mean of the log odds, as if the base
-rate were known, less and less so as rows become many: by min(1, c / n) of the mean, with c = 300. Held against it are c
-= ∞, as the default was before, and c = 0, a temperature. c was chosen on other truths of these kinds and on the tracks.
+Under the prior an offset of all log-odds is rare, since models are fitted to base rates; but near 0 and 1 what
+elsewhere is a temperature is an offset, too. So the slope of the default turns the map about the mean of the log-odds,
+as if the base rate were known, less and less so as rows become many: by min(1, 300 / n) of the mean. Held against it
+are a slope that always turns it about the mean and one that always turns it about ½, a temperature. The number 300 was
+chosen on other truths of these kinds and on the tracks of the benchmark. Ten samples are computed side by side.
 """
 
 from __future__ import annotations
@@ -13,22 +14,25 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import zlib
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.benchmark.tracks import distributions
 from calibrant.estimators import laplace
 
-from .. import arguments
-from ..store import found_of
-from .local_truths import NUMBERS, Map, Scores, beta
+from ..experiment import Experiment
+from ..markdown import estimate, table
+from ..pictures import dots
+from ..provenance import Kept
+from .local_truths import NUMBERS, Map, Scores, beside_best, beta, geometric, log_ratio
 
-SIZES = (100, 300, 1000, 5000)
+SIZES, FEW, SIDE = (100, 300, 1000, 5000), (100, 300), 10
 
 
 def confident(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -56,106 +60,132 @@ TRUTHS: dict[str, tuple[Scores, Map]] = {
     "Beta(2, 30), calibrated": (beta(2, 30), times(1.0)),
 }
 #: Distributions fitted to networks, in samples of 100.
-NETWORKS = "networks: "
-
-
-TRIALS = {"shipped": laplace._TURNED_AT_MEAN, "about the mean": np.inf, "about ½": 0.0}
-
-
-@cache
-def networks() -> dict[str, Any]:
-    return {NETWORKS + d.name: d for d in distributions("networks")}
+NETWORKS = {f"network: {d.name}": d for d in distributions("networks")}
+EVERY = [*TRUTHS, *NETWORKS]
+#: Up to how many rows the slope turns the map about the mean of the log-odds.
+TRIALS = {"default": laplace._TURNED_AT_MEAN, "about mean": np.inf, "about ½": 0.0}
 
 
 @cache
 def truth(name: str) -> float:
-    if name in networks():
-        d = networks()[name]
+    """The true error; of scores from four million of them."""
+    if name in NETWORKS:
+        d = NETWORKS[name]
         return max(float(d.truth(d.notions[0], 1).value), 0.0)
     scores, right = TRUTHS[name]
-    s = scores(np.random.default_rng(zlib.crc32(name.encode())), 4_000_000)
+    s = scores(np.random.default_rng(EVERY.index(name)), 4_000_000)
     return float(np.abs(right(s) - s).mean())
 
 
-def found(name: str, n: int, repetitions: int) -> dict[str, list[float]]:
-    """Numbers of the trials and the rivals, for samples side by side."""
-    rng = np.random.default_rng([43, zlib.crc32(name.encode()), n])
-    if name in networks():
-        d = networks()[name]
-        scores, outcomes = d.sample(repetitions, n, rng)
+def sample(scores: str, n: int, seed: int) -> dict[str, float | list[float]]:
+    """Errors of the trials and the rivals less the truth, of samples side by side."""
+    rng = np.random.default_rng([seed, EVERY.index(scores), n, 1])
+    if scores in NETWORKS:
+        d = NETWORKS[scores]
+        s, outcomes = d.sample(SIDE, n, rng)
     else:
-        draw, right = TRUTHS[name]
+        draw, right = TRUTHS[scores]
         d = distributions("imbalance")[0]
-        scores = draw(rng, repetitions * n).reshape(repetitions, n)
-        outcomes = (rng.random(scores.shape) < right(scores)).astype(float)
-    (problem,) = d.problems(scores, outcomes, d.notions[0])
+        s = draw(rng, SIDE * n).reshape(SIDE, n)
+        outcomes = (rng.random(s.shape) < right(s)).astype(float)
+    (problem,) = d.problems(s, outcomes, d.notions[0])
 
-    def numbers(estimator: Any) -> list[float]:
-        return [float(v) for v in np.atleast_1d(estimator.read(estimator.summarize(problem), 1))]
+    def errors(estimator: Any) -> list[float]:
+        values = np.atleast_1d(estimator.read(estimator.summarize(problem), 1))
+        return [round(float(v) - truth(scores), 6) for v in values]
 
-    out = {}
+    out: dict[str, float | list[float]] = {"truth": round(truth(scores), 6)}
     try:
-        for one, rows in TRIALS.items():
+        for trial, rows in TRIALS.items():
             laplace._TURNED_AT_MEAN = rows
-            out[one] = numbers(cal.EmpiricalBayes())
+            out[trial] = errors(cal.EmpiricalBayes())
     finally:
-        laplace._TURNED_AT_MEAN = TRIALS["shipped"]
-    return out | {name: numbers(estimator) for name, estimator in NUMBERS.items()}
+        laplace._TURNED_AT_MEAN = TRIALS["default"]
+    return out | {name: errors(estimator) for name, estimator in NUMBERS.items()}
 
 
-def errors(name: str, known: dict[str, list[float]]) -> tuple[dict[str, float], str]:
-    """RMSE of each number, and whose is the smallest of the rivals'."""
-    rmse = {k: float(np.sqrt(np.mean((np.array(v) - truth(name)) ** 2))) for k, v in known.items()}
-    return rmse, min(NUMBERS, key=rmse.__getitem__)
+def _ratio(parts: list[Kept], trial: str) -> tuple[float, float]:
+    """RMSE over that of the best rival, of calibrated scores over the default's, in the geometric mean over cases."""
+    return geometric(
+        [
+            beside_best(part, trial) if part["truth"].max() > 0 else log_ratio(part[trial], part["default"])
+            for part in parts
+        ]
+    )
 
 
-def row(name: str, n: int, known: dict[str, list[float]]) -> str:
-    t, (rmse, best) = truth(name), errors(name, known)
-    if t < 1e-9:
-        return f"| {name} | {n:,} | 0 | {best} | " + " | ".join(f"- | {np.mean(known[k]):.4f}" for k in TRIALS) + " |"
-    cells = (f"{rmse[k] / rmse[best]:.2f} | {100 * (np.mean(known[k]) / t - 1):+.0f} %" for k in TRIALS)
-    return f"| {name} | {n:,} | {t:.4f} | {best} | " + " | ".join(cells) + " |"
+def _groups(kept: Kept) -> dict[str, list[Kept]]:
+    """Cases by what they have in common."""
+    wrong, fine = ([name for name in TRUTHS if ("calibrated" in name) == calm] for calm in (False, True))
+    few, many = [[kept.where(scores=name, n=n) for name in wrong for n in sizes] for sizes in (FEW, SIZES[2:])]
+    networks = [kept.where(scores=name, n=100) for name in NETWORKS]
+    return {
+        "few": few,
+        "many": many,
+        "networks": [part for part in networks if part["truth"].max() > 0],
+        "calibrated": [kept.where(scores=name, n=n) for name in fine for n in SIZES],
+    }
 
 
-def ratios(keys: list[tuple[Any, ...]], known: dict[tuple[Any, ...], dict[str, list[float]]]) -> str:
-    """Geometric means, and the largest, of RMSE over the best rival's; of calibrated scores, over what is shipped."""
-    each = []
-    for key in keys:
-        rmse, best = errors(key[0], known[key])
-        each.append([rmse[k] / rmse[best if truth(key[0]) > 1e-9 else "shipped"] for k in TRIALS])
-    means, largest = np.exp(np.mean(np.log(each), axis=0)), np.max(each, axis=0)
-    return ", ".join(f"{k} {a:.2f} (at most {b:.2f})" for k, a, b in zip(TRIALS, means, largest, strict=True))
+def answer(kept: Kept) -> str:
+    groups = _groups(kept)
+    found = {
+        group: [f"{v:.2f} ± {e:.2f}" for v, e in (_ratio(parts, trial) for trial in TRIALS)]
+        for group, parts in groups.items()
+    }
+    few, many, networks, calm = (found[group] for group in ("few", "many", "networks", "calibrated"))
+    return (
+        f"From 1,000 rows on the root mean square error (RMSE) of the default is {many[0]} times that of the best of "
+        f"six rivals in the geometric mean; with a slope about the mean it is {many[1]} times, about ½ {many[2]}. "
+        f"Up to 300 rows these are {few[0]}, {few[1]} and {few[2]}, and on distributions fitted to networks, in 100 "
+        f"rows, {networks[0]}, {networks[1]} and {networks[2]}. Of calibrated scores, RMSE with a slope about the mean "
+        f"is {calm[1]} times that of the default, and {calm[2]} times with one about ½."
+    )
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=40, only="truths", write=True, store=True).parse_args()
-    asked = [(name, n, options.repetitions) for name in TRUTHS if options.only in name for n in SIZES]
-    asked += [(name, 100, options.repetitions) for name in networks() if options.only in name]
-    known = found_of(options.store, asked, found)
-    lines = [
-        "# Near 0 and 1",
-        "",
-        f"Written by `python -m benchmarks.coverage.near_ends --repetitions {options.repetitions}`: RMSE over that of",
-        "the best of six rivals, which is named (chosen in each row with the truth in hand), and the bias in units of",
-        "the truth (the mean, where it is 0): of the default, whose slope turns the map of 300 rows and fewer about",
-        "the mean of the log odds, and that of many about nearly 0; and where it always turns it about either.",
-        "",
-        "| truth | rows | error | best rival | shipped | bias | about the mean | bias | about ½ | bias |",
-        "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|",
-        *(row(name, n, known[name, n, k]) for name, n, k in asked if name in TRUTHS),
-        "",
-    ]
-    wrong = [key for key in asked if truth(key[0]) > 1e-9 and key[0] in TRUTHS]
-    for title, keys in (
-        ("Wrong, from 1,000 rows on", [key for key in wrong if key[1] >= 1000]),
-        ("Wrong, fewer rows", [key for key in wrong if key[1] < 1000]),
-        ("Distributions fitted to networks, 100 rows", [key for key in asked if key[0] in networks()]),
-    ):
-        lines.append(f"- {title}, RMSE over the best rival's in the geometric mean: {ratios(keys, known)}.")
-    calibrated = [key for key in asked if truth(key[0]) <= 1e-9 and key[0] in TRUTHS]
-    lines.append(f"- Calibrated, RMSE over that of what is shipped: {ratios(calibrated, known)}.")
-    arguments.finish(options, lines)
+def _lines(kept: Kept) -> Iterator[tuple[str, str, list[Kept]]]:
+    for name in TRUTHS:
+        for words, sizes in (("≤ 300", FEW), ("≥ 1,000", SIZES[2:])):
+            yield name.replace(" on average", ""), words, [kept.where(scores=name, n=n) for n in sizes]
+    yield "networks", "100", _groups(kept)["networks"]
 
+
+def picture(kept: Kept) -> Figure:
+    lines = {f"{name}, {words} rows": parts for name, words, parts in _lines(kept)}
+    lines = {name: parts for name, parts in lines.items() if "calibrated" not in name and "networks" not in name}
+    series = {trial: [_bias(parts, trial) for parts in lines.values()] for trial in TRIALS}
+    return dots([*lines], series, "mean value less the truth, % of the truth", 0.0)
+
+
+def _bias(parts: list[Kept], trial: str) -> tuple[float, float]:
+    each = np.array([estimate(100 * part[trial] / part["truth"]) for part in parts])
+    return float(each[:, 0].mean()), float(np.sqrt((each[:, 1] ** 2).sum()) / len(each))
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "RMSE over that of the best of six rivals (chosen for each truth and size with the truth in hand), of"
+    yield "calibrated scores over that of the default; geometric means over sizes. The picture shows the bias."
+    yield ""
+    yield from table(("scores", "rows", *TRIALS), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name, words, parts in _lines(kept):
+        yield [name, words, *(f"{v:.2f} ± {e:.2f}" for v, e in (_ratio(parts, trial) for trial in TRIALS))]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": EVERY, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=10,
+    quick=2,
+    some=lambda scores, n: scores in TRUTHS or n == SIZES[0],
+    at="docs/development/near_ends.md",
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,12 +1,12 @@
-"""Coverage of `estimate` of shares k / n, where the draws of a row are independent and where they are not.
+"""Do intervals cover where outcomes are shares k / n, of draws that are independent or not?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.shares [--repetitions 500] [--write FILE]
+    python -m benchmarks.coverage.shares [--repetitions 400]
 
-Rows have scores that are uniform on (0, 1), and n draws each, with a chance that is the score, or one that lies further
-from a half by a logit scale of 0.6 of the score's. Draws are independent, or each row has a chance of its own, from a
-beta distribution around that of its score with a correlation of the row's draws of 0.2. The truth is the mean distance
-of the chance, given the score, from the score. ``weights n``: ``sample_weight=n``; ``groups``: also
-``groups=range(len(y))``; ``unweighted``: shares without weights. A sample's seed is its number.
+Rows have uniform scores and n draws each, with a chance that is the score (scale 1), or whose log-odds are 0.6 times
+the score's. Draws are independent, or each row has a chance of its own, from a beta distribution about that of its
+score, so that the draws of a row have a correlation ρ of 0.2. The truth is the mean distance from the score of the
+chance given the score. *Weights* passes `sample_weight=n`, *groups* also `groups=range(len(y))`, *unweighted* only the
+shares. *Warned* are samples for which `estimate` says that draws of a row look dependent.
 """
 
 from __future__ import annotations
@@ -15,87 +15,110 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
 import warnings
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.exceptions import DependenceWarning
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-CORRELATION = 0.2
-SIZES = {
-    "100 rows, n 1 to 20": (100, 1, 20),
-    "400 rows, n 1 to 20": (400, 1, 20),
-    "60 rows, n 50 to 150": (60, 50, 150),
-}
-SCALES = {"calibrated": 1.0, "logit scale 0.6": 0.6}
+LEVEL, SCALES, CORRELATIONS = 0.95, (1.0, 0.6), (0.0, 0.2)
+#: Rows, and the least and most draws of a row.
+SIZES = {"100 × 1 to 20": (100, 1, 20), "400 × 1 to 20": (400, 1, 20), "60 × 50 to 150": (60, 50, 150)}
 ARMS: dict[str, Any] = {
-    "weights n": lambda n: {"sample_weight": n},
-    "weights n, groups": lambda n: {"sample_weight": n, "groups": np.arange(len(n))},
+    "weights": lambda n: {"sample_weight": n},
+    "groups": lambda n: {"sample_weight": n, "groups": np.arange(len(n))},
     "unweighted": lambda n: {},
 }
 
 
+@cache
 def truth(scale: float) -> float:
     """Mean distance of the chance from the score."""
     s = (np.arange(1_000_000) + 0.5) / 1_000_000
     return float(np.abs(expit(scale * logit(s)) - s).mean())
 
 
-def sample(seed: list[int], size: tuple[int, int, int], scale: float, *, independent: bool) -> tuple[Any, Any, Any]:
-    """Shares, scores and numbers of draws."""
-    rng = np.random.default_rng(seed)
-    rows, low, high = size
+def sample(scale: float, size: str, correlation: float, seed: int) -> dict[str, float]:
+    """Which intervals cover, and their widths."""
+    rows, low, high = SIZES[size]
+    about = (SCALES.index(scale), [*SIZES].index(size), CORRELATIONS.index(correlation))
+    rng = np.random.default_rng([seed, *about])
     s, n = rng.random(rows), rng.integers(low, high + 1, rows)
     chance = expit(scale * logit(s))
-    if not independent:
-        strength = 1 / CORRELATION - 1
+    if correlation:
+        strength = 1 / correlation - 1
         chance = rng.beta(chance * strength, (1 - chance) * strength)
-    return rng.binomial(n, chance) / n, s, n
+    y, out = rng.binomial(n, chance) / n, {}
+    for arm, given in ARMS.items():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = cal.estimate(y, s, level=LEVEL, random_state=seed, **given(n)).interval
+        out[arm] = float(found.low <= truth(scale) <= found.high)
+        out[f"{arm}: width"] = found.high - found.low
+        if arm == "weights":
+            out["warned"] = float(any(w.category is DependenceWarning for w in said))
+    return out
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=500, write=True).parse_args()
-    lines = [
-        "# Shares k / n: coverage of `estimate`",
-        "",
-        f"Written by `python -m benchmarks.coverage.shares --repetitions {options.repetitions}`: share of samples, in",
-        "per cent, whose 95 % interval covers the true mean calibration error, with its standard error, and the median",
-        f"width. Draws of a row are independent, or have a correlation of {CORRELATION}. `warned`: share of samples of",
-        "which `estimate` says that draws of a row look dependent.",
-    ]
-    for scaled, scale in SCALES.items():
-        true = truth(scale)
-        lines += ["", f"## {scaled}: the truth is {true:.4f}", ""]
-        lines += ["| rows | draws | " + " | ".join(f"{arm} | width" for arm in ARMS) + " | warned |"]
-        lines += ["|---|---|" + "--:|" * (2 * len(ARMS) + 1)]
-        for named, size in SIZES.items():
-            for independent in (True, False):
-                held: dict[str, list[bool]] = {arm: [] for arm in ARMS}
-                width: dict[str, list[float]] = {arm: [] for arm in ARMS}
-                warned = 0
-                for i in range(options.repetitions):
-                    y, s, n = sample([i, size[0]], size, scale, independent=independent)
-                    for arm, given in ARMS.items():
-                        with warnings.catch_warnings(record=True) as said:
-                            warnings.simplefilter("always")
-                            found = cal.estimate(y, s, **given(n)).interval
-                        warned += arm == "weights n" and any(w.category is DependenceWarning for w in said)
-                        held[arm].append(found.low <= true <= found.high)
-                        width[arm].append(found.high - found.low)
-                cells = []
-                for arm in ARMS:
-                    share = np.mean(held[arm])
-                    se = np.sqrt(share * (1 - share) / options.repetitions)
-                    cells += [f"{100 * share:.1f} ± {100 * se:.1f}", f"{np.median(width[arm]):.3f}"]
-                draws = "independent" if independent else "correlated"
-                lines.append(f"| {named} | {draws} | {' | '.join(cells)} | {100 * warned / options.repetitions:.1f} |")
-                print(lines[-1], flush=True)
-    arguments.finish(options, lines)
+def answer(kept: Kept) -> str:
+    alone, together = (kept.where(correlation=c) for c in CORRELATIONS)
+    cases = {arm: [percent(kept.where(**case)[arm]) for case in EXPERIMENT.every()] for arm in ("weights", "groups")}
+    below = {arm: sum(v + 2 * se < 100 * LEVEL for v, se in each) for arm, each in cases.items()}
+    groups, unweighted = (
+        np.median(alone[f"{arm}: width"] / alone["weights: width"]) for arm in ("groups", "unweighted")
+    )
+    return (
+        f"Of independent draws, intervals at 95 % cover in {share(alone['weights'])} % of samples with weights and in "
+        f"{share(alone['groups'])} % with groups; of correlated ones in {share(together['weights'])} and "
+        f"{share(together['groups'])} %: less than 95 % by more than two standard errors in {below['weights']} and "
+        f"{below['groups']} of {len(cases['groups'])} cases. A warning comes with {share(together['warned'])} % of "
+        f"samples of correlated draws and {share(alone['warned'])} % of others. Of independent draws, intervals are "
+        f"{groups:.2f} times as wide with groups as with weights alone (median), and {unweighted:.2f} times unweighted."
+    )
 
+
+def picture(kept: Kept) -> Figure:
+    lines = {
+        f"scale {case['scale']:g}, {case['size']} draws, ρ = {case['correlation']:g}": kept.where(**case)
+        for case in EXPERIMENT.every()
+    }
+    series = {arm: [percent(part[arm]) for part in lines.values()] for arm in ARMS}
+    return dots([*lines], series, "samples whose interval covers, %", 100 * LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Samples whose interval covers, and those with a warning, in per cent, by the scale of the log-odds,"
+    yield "rows × draws a row, and the correlation of a row's draws."
+    yield ""
+    yield from table(("scale", "rows", "ρ", *ARMS, "warned"), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for case in EXPERIMENT.every():
+        part = kept.where(**case)
+        about = [f"{case['scale']:g}", case["size"], f"{case['correlation']:g}"]
+        yield [*about, *(share(part[name]) for name in ARMS), f"{100 * part['warned'].mean():.0f}"]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scale": SCALES, "size": SIZES, "correlation": CORRELATIONS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=400,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

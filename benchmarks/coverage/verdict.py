@@ -1,15 +1,14 @@
-"""What a report says, sentence by sentence, where the truth is known.
+"""How often is what a report says wrong, and how often does it say something, where the truth is known?
 
-    python -m benchmarks.coverage.verdict --store FILE [--repetitions 31] [--only TEXT] [--write FILE]
+    python -m benchmarks.coverage.verdict [--repetitions 120]
 
-Every report is a line of the store: a run that was stopped goes on, and one with more repetitions adds them. Samples of
-100,000 rows are drawn a fifth as often. The page tells of all that is stored.
-
-Scores are Beta distributed, or rounded, and the map is the true frequency at each score; or rows of probabilities are
-Dirichlet distributed, and labels are drawn from a function of them. What is true of a score is exact; what is true of a
-class or of a confidence is a mean over 300,000 rows of another seed, in the 15 bins of the report or in 400 of equal
-mass. A sentence is read from the text by a pattern, and judged by :func:`judged`. No constant of the verdict was chosen
-on these truths.
+Scores are Beta distributed, or rounded, with a map that is the true frequency at each score; or rows of probabilities
+are Dirichlet distributed, and labels are drawn from a function of them. What is true of a score is exact; what is true
+of a class or of a confidence is a mean over 300,000 rows of another seed, in the 15 bins of the report or in 400 of
+equal mass. Each sentence is read from the text and judged against the distribution, not the sample. Sentences with a
+level may be wrong in 5 %, others in 1 %. The log-loss of scores of 0 and 1, which one truth has, is infinite and left
+out. Every other report has a threshold of 0.3. A fifth as many reports are of 100,000 rows. No constant of the verdict
+was chosen on these truths.
 """
 
 from __future__ import annotations
@@ -24,16 +23,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, kl_div, logit, rel_entr, xlogy
 
 import calibrant as cal
 
-from .. import arguments
-from ..store import found_of, share
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-SEED, SIZES = 8, (100, 1000, 10_000, 100_000)
-#: How many times fewer samples are drawn of a size.
-FEWER = {100_000: 5}
+SIZES, FEWER = (100, 1000, 10_000, 100_000), {100_000: 0.2}
 POOL, CELLS, THRESHOLD = 300_000, 400, 0.3
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -179,46 +179,48 @@ TRUTHS = [
     Truth("calibrated, hundredths", decimals=2),
     Truth("slope 0.7, hundredths", map=logistic(0.7), decimals=2),
     Truth("tens, 0.9 and 1.0 too high", (3, 1.2), ends_of_tens, decimals=1),
-    Truth("0.3 too high on 0.70 to 0.75", map=band),
     Truth("power 0.6, 4 classes", map=temperature(0.6), classes=4),
     Truth("calibrated, 20 classes", classes=20),
     Truth("power 0.8, 20 classes", map=temperature(0.8), classes=20),
     Truth("one class half as often, 3 classes", map=one_class(0.5), classes=3),
     Truth("one class half as often, 20 classes", map=one_class(0.5), classes=20),
     Truth("one class a tenth less often, 20 classes", map=one_class(0.9), classes=20),
+    # Last, since a quick run repeats the last sample: its truth is found at once.
+    Truth("0.3 too high on 0.70 to 0.75", map=band),
 ]
+BY_NAME = {truth.name: truth for truth in TRUTHS}
 #: Sentences, by what is read of them: how often each may be wrong in %, and the words.
 SENTENCES = {
-    "called": (5, "Evidence of miscalibration (of a calibrated sample)"),
-    "error": (5, "the probabilities are off by … on average (95 % interval … to …), or by … at most"),
-    "log_loss": (5, "would lower the log-loss by … (… to …), in the text of every report"),
-    "brier": (5, "would lower … the Brier score by … (… to …), in the text of every report"),
-    "changed": (5, "… % of decisions at the threshold change"),
-    "class off by": (5, "class … is off by … (95 % interval … to …, adjusted for … classes)"),
-    "class at most": (5, "The probabilities of class … may be off by up to …"),
-    "matters": (1, "which is enough to matter (… or more)"),
-    "small": (1, "too small to matter (below …)"),
-    "scores": (1, "scores from … to … (at …, near …) are too high, too low, over-, under-confident"),
-    "whole": (1, "on the whole they are too high (too low, over-, under-confident)"),
-    "largest": (1, "… and of few values one with the largest gap times rows (to a tenth) is named"),
-    "named": (1, "… of the … classes are miscalibrated: …"),
+    "called": (5, "calibrated, called off"),
+    "error": (5, "off by … (… to …)"),
+    "log_loss": (5, "lower log-loss by …"),
+    "brier": (5, "lower Brier score by …"),
+    "changed": (5, "decisions change"),
+    "class off by": (5, "class … is off by …"),
+    "class at most": (5, "class … by up to …"),
+    "matters": (1, "enough to matter"),
+    "small": (1, "too small to matter"),
+    "scores": (1, "scores … are too high"),
+    "whole": (1, "on the whole too high"),
+    "largest": (1, "largest gap is named"),
+    "named": (1, "class is named"),
 }
 
 
-def found(name: str, n: int, repetition: int) -> dict[str, Any]:
-    """What a report says, and whether that is so."""
-    truth = next(t for t in TRUTHS if t.name == name)
-    y, p, options = truth.sample(n, [SEED, TRUTHS.index(truth), n, repetition])
-    threshold = THRESHOLD if repetition % 2 else None
-    r = cal.report(y, p, random_state=repetition, threshold=threshold, **options)
-    return {
-        "status": r.evidence.status,
-        "matters": r.evidence.matters,
-        "error": list(r.headline.interval),
-        "brier": list(r.gain.brier_interval),
-        "log_loss": list(r.gain.log_loss_interval),
-        "said": [[kind, bool(right)] for kind, right in judged(r, truth)],
-    }
+def sample(truth: str, n: int, seed: int) -> dict[str, float]:
+    """What a report says, and how many sentences of a kind are wrong."""
+    one = BY_NAME[truth]
+    y, p, options = one.sample(n, [seed, TRUTHS.index(one), n])
+    r = cal.report(y, p, random_state=seed, threshold=THRESHOLD if seed % 2 else None, **options)
+    out = {"miscalibrated": float(r.evidence.status == "miscalibrated")}
+    out["truly matters"] = float(one.off_by >= one.known["tolerance"])
+    if r.evidence.matters is not None:
+        out["said to matter"] = float(r.evidence.matters)
+    for kind, right in judged(r, one):
+        out[kind] = out.get(kind, 0.0) + (not right)
+        out[f"{kind}: said"] = out.get(f"{kind}: said", 0.0) + 1
+    # Of most kinds there is one sentence, which need not be counted.
+    return {name: value for name, value in out.items() if not name.endswith(": said") or value > 1}
 
 
 def judged(r: cal.results.Report, truth: Truth) -> Iterator[tuple[str, bool]]:
@@ -275,102 +277,103 @@ def within(value: float, interval: Any) -> bool:
     return bool(interval[0] <= value <= interval[1])
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=31, only="truths", write=True, store=True)
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    options = parser.parse_args()
-    asked = [
-        (truth.name, n, repetition)
-        for repetition in range(options.repetitions)
-        for n in map(int, options.sizes.split(","))
-        for truth in TRUTHS
-        if options.only in truth.name and repetition * FEWER.get(n, 1) < options.repetitions
+def wrong(part: Kept, kind: str) -> np.ndarray:
+    """Whether each sentence of a kind is wrong, of all reports."""
+    if kind not in part.columns:
+        return np.empty(0)
+    count = part[kind]
+    said = part[f"{kind}: said"] if f"{kind}: said" in part.columns else np.full(len(part), np.nan)
+    held = count >= 0
+    all_said = np.where(np.isnan(said), 1, said)[held].sum()
+    return np.arange(all_said) < count[held].sum()
+
+
+def _parts(kept: Kept) -> dict[str, Kept]:
+    """All reports, and those of each size."""
+    return {"all": kept} | {f"{n:,}": kept.where(n=n) for n in SIZES}
+
+
+def _of(kept: Kept, names: list[str]) -> Kept:
+    """Reports of some truths."""
+    held = [i for i, name in enumerate(kept.columns["truth"]) if name in names]
+    return Kept(kept.header, {name: [column[i] for i in held] for name, column in kept.columns.items()})
+
+
+def _off(kept: Kept, enough: bool) -> Kept:
+    """Reports of truths that are off, by what matters or by less."""
+    names = [t.name for t in TRUTHS if t.map is not None]
+    return _of(kept, [name for name in names if bool(kept.where(truth=name)["truly matters"][0]) == enough])
+
+
+def answer(kept: Kept) -> str:
+    above = [
+        f"*{words}* ({100 * values.mean():.1f} %)"
+        for kind, (allowed, words) in SENTENCES.items()
+        if (values := wrong(kept, kind)).size and percent(values)[0] - 2 * percent(values)[1] > allowed
     ]
-    every = found_of(options.store, asked, found)
-    arguments.finish(options, page([{"truth": name, "n": n} | said for (name, n, _), said in every.items()]))
-
-
-def page(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """The page, as lines."""
-    yield "# What a report says, where the truth is known\n"
-    yield "Written by `python -m benchmarks.coverage.verdict`, which says what the truths are;"
-    yield "% ± standard error. (Where a share is 0 or 100 % that is one of half a report.) `matters` is None"
-    yield "where the rows cannot say. The log-loss of scores of 0 and 1, which one truth has, is infinite and left out."
-    sizes = sorted({r["n"] for r in rows})
-    head = "| | " + " | ".join(f"n = {n:,}" for n in sizes) + " |\n|---|" + "---:|" * len(sizes)
-
-    def line(name: str, keep: Callable[[dict[str, Any]], bool], hit: Callable[[dict[str, Any]], bool]) -> str:
-        return (
-            f"| {name} | " + " | ".join(share([hit(r) for r in rows if r["n"] == n and keep(r)]) for n in sizes) + " |"
-        )
-
-    known = {t.name: t.known for t in TRUTHS}
-    fine = {t.name for t in TRUTHS if t.map is None}
-    matter = {t.name for t in TRUTHS if t.off_by >= known[t.name]["tolerance"]}
-    yield "\n## Sentence by sentence\n"
-    yield "Sentences that state a level may be wrong as often as it says, those that state none in 1 %."
-    yield "Each is judged against what is true of the distribution, not of the sample.\n"
-    yield "| sentence | may be wrong, % | said | wrong | wrong, % |\n|---|---:|---:|---:|---:|"
-    for kind, (allowed, words) in SENTENCES.items():
-        right = rights(kind, rows)
-        yield f"| {words} | {allowed} | {len(right):,} | {right.count(False):,} | {share([not ok for ok in right])} |"
-    yield "\n## The worst class\n"
-    yield "In how many reports “class … is off by …” is said, and in how many of these it is wrong. The interval"
-    yield "covers in 95 % of samples whichever class it is said of. Where few samples have a class that is"
-    yield "significantly off, those that have one exaggerate it.\n"
-    yield head
-    for t in TRUTHS:
-        off = [rights("class off by", [r for r in rows if (r["truth"], r["n"]) == (t.name, n)]) for n in sizes]
-        if any(off):
-            yield f"| {t.name} | " + " | ".join(f"{len(each):,}, {each.count(False):,}" for each in off) + " |"
-    yield "\n## All truths together\n"
-    yield head
-    yield line("calibrated, called miscalibrated (5 % is the level)", lambda r: r["truth"] in fine, is_wrong)
-    yield line("off by what matters, called miscalibrated", lambda r: r["truth"] in matter, is_wrong)
-    yield line("off by less, called miscalibrated", lambda r: r["truth"] not in fine | matter, is_wrong)
-    yield line("`matters` says something", lambda r: True, lambda r: r["matters"] is not None)
-    yield line(
-        "… and is right, of these",
-        lambda r: r["matters"] is not None,
-        lambda r: r["matters"] == (r["truth"] in matter),
+    single = [
+        f"*{words}* in {n} rows ({100 * values.mean():.1f} %)"
+        for kind, (allowed, words) in SENTENCES.items()
+        for n, part in [*_parts(kept).items()][1:]
+        if (values := wrong(part, kind)).size and percent(values)[0] - 3 * percent(values)[1] > allowed
+    ]
+    much, little = (
+        ", ".join(f"{100 * _off(kept, enough).where(n=n)['miscalibrated'].mean():.0f}" for n in SIZES)
+        for enough in (True, False)
     )
-    for name, words in (("error", "error"), ("brier", "gain in Brier score"), ("log_loss", "gain in log-loss")):
-        finite = {truth for truth, k in known.items() if np.isfinite(k[name])}
-        keep = lambda r, finite=finite: r["truth"] in finite  # noqa: E731
-        yield line(f"interval of the {words} covers it", keep, lambda r, name=name: covers(r, known, name))
-    yield "\n## Called miscalibrated, truth by truth\n"
-    yield "Error and what matters (the default of `tolerance`) are exact.\n"
-    columns = " | ".join(f"n = {n:,}" for n in sizes)
-    yield f"| truth | error | matters from | {columns} |\n|---|---:|---:|" + "---:|" * len(sizes)
+    said = ", ".join(f"{100 * (kept.where(n=n)['said to matter'] >= 0).mean():.0f}" for n in SIZES)
+    return (
+        f"Sentences that are wrong more often than they may be: over all sizes, by more than two standard errors, "
+        f"{_listed(above)}; in one size, by more than three, {_listed(single)}. In 100, 1,000, 10,000 and 100,000 "
+        f"rows, what is off by what matters is called miscalibrated in {much} % of reports, and what is off by less in "
+        f"{little} %; `matters` says something in {said} %."
+    )
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(texts) or "none"
+
+
+def picture(kept: Kept) -> Figure:
+    lines = {"calibrated, all": _of(kept, [t.name for t in TRUTHS if t.map is None])}
+    lines |= {t.name: kept.where(truth=t.name) for t in TRUTHS if t.map is not None}
+    series = {f"{n:,} rows": [percent(part.where(n=n)["miscalibrated"]) for part in lines.values()] for n in SIZES[:3]}
+    return dots([*lines], series, "called miscalibrated, % of reports")
+
+
+def page(kept: Kept) -> Iterator[str]:
+    seldom: list[np.ndarray] = []
     for t in TRUTHS:
-        k = known[t.name]
-        about = f"{t.name} | {k['error']:.4f} | {k['tolerance']:.4f}"
-        yield line(about, lambda r, t=t: r["truth"] == t.name, is_wrong)
-    yield "\n## `matters`, truth by truth: True / False / None\n"
-    yield f"| truth | error | matters from | {columns} |\n|---|---:|---:|" + "---:|" * len(sizes)
-    for t in TRUTHS:
-        k = known[t.name]
-        cells = []
-        for n in sizes:
-            said = [r["matters"] for r in rows if (r["truth"], r["n"]) == (t.name, n)]
-            cells.append(" / ".join(f"{100 * said.count(v) / max(len(said), 1):.0f}" for v in (True, False, None)))
-        yield f"| {t.name} | {k['error']:.4f} | {k['tolerance']:.4f} | " + " | ".join(cells) + " |"
-    number = {n: sum(r["n"] == n for r in rows) for n in sizes}
-    yield "\nReports: " + ", ".join(f"{number[n]:,} of {n:,} rows" for n in sizes) + "."
+        for n in SIZES:
+            part = kept.where(truth=t.name, n=n)
+            if "class off by" in part.columns and (part["class off by"] >= 0).mean() < 0.1:
+                seldom.append(wrong(part, "class off by"))
+    rare = np.concatenate(seldom) if seldom else np.empty(0)
+    yield "How often each sentence may be wrong, how often it is said, and how often it is wrong, in per cent: in all"
+    yield "reports, and in those of each number of rows. Of *class … is off by …*, where it is said in less than a"
+    yield f"tenth of the reports of a truth and size, {int(rare.sum())} of {rare.size} are wrong."
+    yield ""
+    yield from table(("sentence", "may", "said", "wrong", *[*_parts(kept)][1:]), _rows(kept))
 
 
-def rights(kind: str, rows: list[dict[str, Any]]) -> list[bool]:
-    """Whether each sentence of a kind is right."""
-    return [ok for r in rows for name, ok in r["said"] if name == kind]
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for kind, (allowed, words) in SENTENCES.items():
+        every, *sizes = (wrong(part, kind) for part in _parts(kept).values())
+        cells = (f"{100 * values.mean():.1f}" if values.size else "" for values in sizes)
+        yield [words, str(allowed), f"{every.size:,}", share(every.astype(float)), *cells]
 
 
-def is_wrong(r: dict[str, Any]) -> bool:
-    return bool(r["status"] == "miscalibrated")
-
-
-def covers(r: dict[str, Any], known: dict[str, dict[str, float]], name: str) -> bool:
-    return within(known[r["truth"]][name], r[name])
-
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"truth": BY_NAME, "n": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=120,
+    quick=2,
+    portion=lambda truth, n: FEWER.get(n, 1.0),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
