@@ -186,7 +186,7 @@ def _pacc(p: FloatArray, codes: AnyArray, w: FloatArray, q: FloatArray, v: Float
     means = np.zeros((k, k))
     np.add.at(means, codes, w[:, None] * shifted(p, old, near))
     means /= np.bincount(codes, w, minlength=k)[:, None]
-    prior = np.maximum(np.linalg.lstsq(means.T, v @ shifted(q, old, near))[0], 0)
+    prior = np.maximum(np.linalg.lstsq(means.T, v @ shifted(q, old, near), rcond=None)[0], 0)
     return np.asarray(prior / prior.sum())
 
 
