@@ -136,14 +136,14 @@ def page(kept: Kept) -> Iterator[str]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for scores in SCORES:
         for how in HOW:
-            yield [scores, how, *(_shown(*share_of(kept, scores, how, f"p ≤ {level:g}")) for level in LEVELS)]
+            shares = (share_of(kept, scores, how, f"p ≤ {level:g}") for level in LEVELS)
+            yield [scores, how, *(_shown(*pair, digits) for pair, digits in zip(shares, (2, 2, 2, 3), strict=True))]
     for truth in TRUTHS:
         for how in HOW:
-            yield [f"intervals, {truth}", how, _shown(*share_of(kept, INTERVALS, how, f"{truth} missed")), "", "", ""]
+            yield [f"missed, {truth}", how, _shown(*share_of(kept, INTERVALS, how, f"{truth} missed")), "", "", ""]
 
 
-def _shown(value: float, error: float) -> str:
-    digits = 2 if error > 1e-4 else 3
+def _shown(value: float, error: float, digits: int = 2) -> str:
     return f"{100 * value:.{digits}f} ± {100 * error:.{digits}f}"
 
 
