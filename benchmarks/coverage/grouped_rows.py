@@ -52,8 +52,8 @@ CASES: dict[str, Callable[[np.random.Generator], Rows]] = {
 FEW = {"n_resamples": 199}
 TESTS: dict[str, Callable[[Any], Any]] = {
     "calibration_test": lambda p: cal.calibration_test(p, **FEW),
-    "… Binned(10)": lambda p: cal.calibration_test(p, estimator=cal.Binned(10), **FEW),
-    "… Brier": lambda p: cal.calibration_test(p, estimator="brier", **FEW),
+    "Binned(10)": lambda p: cal.calibration_test(p, estimator=cal.Binned(10), **FEW),
+    "Brier": lambda p: cal.calibration_test(p, estimator="brier", **FEW),
     "adaptive": lambda p: cal.significance.adaptive_test(p, **FEW),
     "cumulative": lambda p: cal.significance.cumulative_test(p, **FEW),
     "Hosmer–Lemeshow": lambda p: cal.significance.hosmer_lemeshow_test(p, df="external", **FEW),
