@@ -215,7 +215,10 @@ class Experiment:
         return self.figures[name](self.kept, *given)
 
     def main(self) -> None:
-        """The command."""
+        """The command, of the script as a module: other processes find nothing in ``__main__``."""
+        if self.sample.__module__ == "__main__":
+            importlib.import_module(self.module).EXPERIMENT.main()
+            return
         made = arguments.parser(sys.modules["__main__"].__doc__, repetitions=self.repetitions, jobs=1, only="cases")
         made.add_argument("--quick", action="store_true", help="repeat a few samples of what is kept")
         made.add_argument("--page", action="store_true", help="write the page from what is kept")

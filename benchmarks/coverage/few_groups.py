@@ -1,10 +1,11 @@
-"""False alarms of tests of rows in three to eight groups, where the scores are calibrated.
+"""Do tests of calibrated rows in three to eight groups reject no more than 5 %?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.few_groups [--repetitions 500] [--write FILE]
+    python -m benchmarks.coverage.few_groups [--repetitions 400]
 
-With G groups no p-value is below 2^(1 - G): up to five groups nothing can be shown at the 5 % level. Cases are those of
-``groups.py``: hospitals of 50 rows with an effect that the model does not see, forecasts of events, and independent
-rows of a rare outcome, of which a group may have seen none. A sample's seed is its number.
+With G groups no p-value should be below 2^(1 - G): up to five groups nothing can be shown at 5 %. Groups are hospitals
+of 50 rows with an effect that the model does not see (sd 0.5), sixty forecasts each of an event, or 50 independent
+rows of a rare outcome (scores Beta(1, 30)), of which a group may have seen none. Pearson's test takes scores rounded
+to tenths, and independent outcomes drawn from them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-from .. import arguments
-from .groups import TESTS, Rows, clusters, forecasts, share
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .grouped_rows import TESTS, Rows, clusters, forecasts
 
 
 def rare(rng: np.random.Generator, n_groups: int) -> Rows:
@@ -30,52 +33,82 @@ def rare(rng: np.random.Generator, n_groups: int) -> Rows:
     return np.repeat(np.arange(n_groups), 50), scores, rng.random(scores.size) < scores
 
 
-GROUPS = range(3, 9)
 CASES: dict[str, Callable[[np.random.Generator, int], Rows]] = {
-    "hospitals × 50 rows": lambda rng, g: clusters(rng, np.full(g, 50), 0.5),
-    "events × 60 forecasts": forecasts,
-    "rare outcomes, groups × 50 rows": rare,
+    "hospitals": lambda rng, g: clusters(rng, np.full(g, 50), 0.5),
+    "events": forecasts,
+    "rare outcomes": rare,
 }
+GROUPS = range(3, 9)
+#: Numbers of groups with which a test at 5 % cannot reject, and with which it can.
+UNSEEN, SEEN = (3, 4, 5), (6, 7, 8)
 ALL = TESTS | {
     "kernel": lambda p: cal.significance.kernel_test(p, n_resamples=199),
     "subgroup_calibration": lambda p: cal.subgroup_calibration(p, by=np.zeros(p.n_samples, int)).subgroups[0],
 }
+ALPHA = 0.05
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=500, write=True).parse_args()
-    warnings.simplefilter("ignore")
-    lines = [
-        "# Tests of rows in few groups",
-        "",
-        f"Written by `python -m benchmarks.coverage.few_groups --repetitions {options.repetitions}`: share of",
-        "calibrated samples, in per cent, that a test calls miscalibrated at 5 %, with its standard error. In",
-        "brackets the least p-value, where it is below the bound 2^(1 - G) of so many groups.",
-    ]
-    for case, rows in CASES.items():
-        lines += ["", f"## {case}", "", "| test | " + " | ".join(f"{g} groups" for g in GROUPS) + " |"]
-        lines.append("|---|" + "--:|" * len(GROUPS))
-        found: dict[tuple[str, int], list[float]] = {(name, g): [] for name in ALL for g in GROUPS}
-        for g in GROUPS:
-            for i in range(options.repetitions):
-                group, scores, outcome = rows(np.random.default_rng([i, g]), g)
-                coarse = np.round(scores * 10) / 10 * 0.98 + 0.01  # few scores, as Pearson's test needs
-                again = np.random.default_rng([i, g, 1])
-                tenths = cal.as_predictions(again.random(len(coarse)) < coarse, coarse, groups=group, labels=[0, 1])
-                p = cal.as_predictions(outcome, scores, groups=group, labels=[0, 1])
-                for name, test in ALL.items():
-                    found[name, g].append(test(tenths if name == "Pearson" else p).pvalue)
-        for name in ALL:
-            cells = []
-            for g in GROUPS:
-                values = np.array(found[name, g])
-                low = f" ({values.min():.3g})" if values.min() < 2.0 ** (1 - g) else ""
-                cells.append(share(values <= 0.05) + low)
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    text = "\n".join(lines) + "\n"
-    print(text) if options.write is None else write_text(options.write, text)
+def sample(rows: str, groups: int, seed: int) -> dict[str, float]:
+    """P-values."""
+    rng = np.random.default_rng([seed, [*CASES].index(rows), groups])
+    group, scores, outcome = CASES[rows](rng, groups)
+    coarse = np.round(scores * 10) / 10 * 0.98 + 0.01
+    tenths = cal.as_predictions(rng.random(coarse.size) < coarse, coarse, groups=group, labels=[0, 1])
+    p = cal.as_predictions(outcome, scores, groups=group, labels=[0, 1])
+    return {name: float(test(tenths if name == "Pearson" else p).pvalue) for name, test in ALL.items()}
 
+
+def of_groups(kept: Kept, name: str, numbers: tuple[int, ...], **case: str) -> np.ndarray:
+    """P-values with such numbers of groups."""
+    return np.concatenate([kept.where(groups=g, **case)[name] for g in numbers])
+
+
+def rejected(kept: Kept, name: str, numbers: tuple[int, ...], **case: str) -> np.ndarray:
+    return (of_groups(kept, name, numbers, **case) <= ALPHA).astype(float)
+
+
+def below(kept: Kept, name: str) -> int:
+    """How many p-values are below what so many groups can show."""
+    return sum(int((of_groups(kept, name, (g,)) < 2.0 ** (1 - g) - 1e-12).sum()) for g in GROUPS)
+
+
+def answer(kept: Kept) -> str:
+    never = np.concatenate([rejected(kept, name, UNSEEN) for name in ALL])
+    shares = {
+        (name, rows, g): percent(rejected(kept, name, (g,), rows=rows)) for name in ALL for rows in CASES for g in SEEN
+    }
+    (name, rows, g), (most, error) = max(shares.items(), key=lambda one: one[1][0])
+    average = np.mean([value for value, _ in shares.values()])
+    over = sum(value - 2 * error > 100 * ALPHA for value, error in shares.values())
+    return (
+        f"With three to five groups {never.sum():.0f} of {never.size:,} tests at 5 % reject. With six to eight they "
+        f"reject {average:.1f} % on average and at most {most:.1f} ± {error:.1f} % "
+        f"({name}, {g} groups, {rows}); {over} of {len(shares)} shares are above 5 % by more than two standard errors. "
+        f"P-values below 2^(1 - G): {sum(below(kept, name) for name in ALL)} of {len(kept) * len(ALL):,}."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    series = {rows: [percent(rejected(kept, name, SEEN, rows=rows)) for name in ALL] for rows in CASES}
+    return dots([*ALL], series, "rejected with six to eight groups, % of calibrated samples", 100 * ALPHA)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Rejected at 5 %, in per cent of calibrated samples with standard errors: with three to five groups of any"
+    yield "rows, and with six to eight of each kind. *below*: p-values below 2^(1 - G)."
+    yield ""
+    yield from table(("test", "3 to 5", *CASES, "below"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name in ALL:
+        each = [share(rejected(kept, name, SEEN, rows=rows)) for rows in CASES]
+        yield [name, share(rejected(kept, name, UNSEEN)), *each, str(below(kept, name))]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"rows": CASES, "groups": GROUPS}, sample, answer, page, picture, repetitions=400
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

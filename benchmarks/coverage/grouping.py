@@ -1,10 +1,13 @@
-"""The lower bound of the grouping loss by `scores.grouping_loss`, where the posterior is known.
+"""Is the lower limit of `scores.grouping_loss` below the true grouping loss?
 
-    python -m benchmarks.coverage.grouping [--repetitions 100] [--sizes 500 2000]
+    python -m benchmarks.coverage.grouping [--repetitions 150]
 
-Scores know one part of the posterior's log odds, features know all of it, through five columns, three of them noise or
-what scores know already. Truths are means over 300,000 rows. Three further columns say what the part by a calibrator
-does: the share of 95 % intervals of `decompose(..., calibrator=...)` that cover the true calibration loss.
+Features know all of the posterior's log odds, through five columns, and scores one part. In *wavy* (calibration far
+from any logistic map) and *survey* (three classes that no temperature repairs) nothing is left to group by. A feature
+that scores lack moves log odds by one standard deviation (*strong*), by 0.3 (*weak*), by the sign of a product of two
+features (*product*) or for one of three classes (*classes*). Truths are means over 300,000 rows. The calibration loss
+is that of `decompose(..., calibrator=...)`: by beta calibration, of survey by vector and of classes by temperature
+scaling. Brier's score of two classes is that of one column.
 """
 
 from __future__ import annotations
@@ -12,15 +15,21 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, softmax
 
 import calibrant as cal
 from calibrant.datasets import survey_distorted, survey_posterior, true_map
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
 SHARES = SHARES / SHARES.sum()
@@ -88,59 +97,130 @@ def classes(rng: np.random.Generator, n: int) -> Rows:
     return Rows(np.column_stack([z, moved]), softmax(1.5 * z, axis=1), given, softmax(z + moved * lift, axis=1))
 
 
-CASES = {"none, wavy": wavy, "none, 3 classes": survey, "strong": strong, "weak": weak, "product": product}
-CASES["strong, 3 classes"] = classes
-CALIBRATOR = {"none, 3 classes": "vector", "strong, 3 classes": "temperature"}
+CASES: dict[str, Callable[[np.random.Generator, int], Rows]] = {
+    "wavy": wavy,
+    "survey": survey,
+    "strong": strong,
+    "weak": weak,
+    "product": product,
+    "classes": classes,
+}
+CALIBRATOR = {"survey": "vector", "classes": "temperature"}
+SCORES = {"brier": "Brier", "log-loss": "log"}
+ALPHA, LEVEL = 5, 95
 
 
 def divergence(p: np.ndarray, q: np.ndarray, score: str) -> float:
-    """Mean divergence of p from q."""
+    """Mean divergence of p from q; Brier's score of two classes is that of one column."""
     if score == "brier":
-        return float(((p - q) ** 2).sum(axis=1).mean())
+        return float(((p - q) ** 2).sum(axis=1).mean()) / (2 if p.shape[1] == 2 else 1)
     return float((q * np.log(np.where(q > 0, q / np.maximum(p, 1e-300), 1.0))).sum(axis=1).mean())
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=100)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000], help="rows of a sample")
-    options = parser.parse_args()
-    print("| case | score | n | truth | bound | of the truth | sd | se | limit above truth | limit above 0 |", end="")
-    print(" calibrator | true loss | estimate | held |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|")
-    large = {name: made(np.random.default_rng(0), 300_000) for name, made in CASES.items()}
-    for n in options.sizes:
-        for name, made in CASES.items():
-            of = large[name]
-            for score in ("brier", "log-loss"):
-                true = divergence(of.given, of.posterior, score), divergence(of.stated, of.given, score)
-                print(row(name, made, score, n, true, options.repetitions), flush=True)
+@cache
+def truths(rows: str) -> dict[str, tuple[float, float]]:
+    """True grouping and calibration loss by score."""
+    of = CASES[rows](np.random.default_rng(0), 300_000)
+    both = (of.given, of.posterior), (of.stated, of.given)
+    return {score: (divergence(*both[0], score), divergence(*both[1], score)) for score in SCORES}
 
 
-def row(name: str, made: object, score: str, n: int, true: tuple[float, float], repetitions: int) -> str:
-    """One line of the table."""
-    truth, off = true
-    calibrator = CALIBRATOR.get(name, "beta")
-    found = np.empty((repetitions, 6))
-    for r in range(repetitions):
-        rng = np.random.default_rng([r, n])
-        sample = made(rng, n)  # type: ignore[operator]
-        k = sample.posterior.shape[1]
-        y = (rng.random((n, 1)) > sample.posterior.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
-        about = {"score": score, "labels": list(range(k)), "calibrator": calibrator}
-        d = cal.decompose(y, sample.stated, **about)
-        bound = cal.scores.grouping_loss(y, sample.stated, sample.features, **about)
-        half = (bound.interval.high - bound.value) / 1.96
-        low, high = d.intervals["calibration"]
-        found[r] = bound.value, half, bound.lower > truth, bound.lower > 0, d.calibration, low <= off <= high
-    mean, sd = found.mean(axis=0), found.std(axis=0, ddof=1)
-    se = sd / np.sqrt(repetitions)
-    share = [f"{100 * mean[i]:.0f} ± {100 * np.sqrt(mean[i] * (1 - mean[i]) / repetitions):.1f} %" for i in (2, 3, 5)]
-    of = f"{100 * mean[0] / truth:.0f} %" if truth > 0 else ""
+def sample(rows: str, n: int, seed: int) -> dict[str, float]:
+    """The bound with its limit, and the calibration loss, beside the truth."""
+    rng = np.random.default_rng([seed, [*CASES].index(rows), n])
+    drawn = CASES[rows](rng, n)
+    k = drawn.posterior.shape[1]
+    y = (rng.random((n, 1)) > drawn.posterior.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    out = {}
+    for score, (grouping, calibration) in truths(rows).items():
+        about = {"score": score, "labels": list(range(k)), "calibrator": CALIBRATOR.get(rows, "beta")}
+        parts = cal.decompose(y, drawn.stated, **about)
+        bound = cal.scores.grouping_loss(y, drawn.stated, drawn.features, **about)
+        low, high = parts.intervals["calibration"]
+        found = {
+            "truth": grouping,
+            "bound": bound.value,
+            "standard error": (bound.interval.high - bound.value) / 1.96,
+            "limit above truth": bound.lower > grouping,
+            "limit above 0": bound.lower > 0,
+            "calibration": calibration,
+            "estimated": parts.calibration,
+            "covers": low <= calibration <= high,
+        }
+        out |= {f"{score}: {name}": float(value) for name, value in found.items()}
+    return out
+
+
+def lines(kept: Kept) -> dict[tuple[str, int, str], dict[str, np.ndarray]]:
+    """Numbers of cases and scores."""
+    names = ("truth", "bound", "limit above truth", "limit above 0", "covers")
+    out = {}
+    for case in EXPERIMENT.every():
+        part = kept.where(**case)
+        for score in SCORES:
+            out[case["rows"], case["n"], score] = {name: part[f"{score}: {name}"] for name in names}
+    return out
+
+
+def answer(kept: Kept) -> str:
+    every = lines(kept)
+    wrong = {key: percent(one["limit above truth"]) for key, one in every.items()}
+    over = [key for key, (value, error) in wrong.items() if value - 2 * error > ALPHA]
+    most, error = max(wrong.values())
+    covers = {key: percent(one["covers"]) for key, one in every.items()}
+    missed = [key for key, (value, error) in covers.items() if value + 2 * error < LEVEL]
+    low, high = (of(value for value, _ in covers.values()) for of in (min, max))
     return (
-        f"| {name} | {score} | {n} | {truth:.4f} | {mean[0]:+.4f} ± {se[0]:.4f} | {of} | {sd[0]:.4f} | {mean[1]:.4f} "
-        f"| {share[0]} | {share[1]} | {calibrator} | {off:.4f} | {mean[4]:.4f} ± {se[4]:.4f} | {share[2]} |"
+        f"The one-sided 95 % limit is above the truth in at most {most:.1f} ± {error:.1f} % of samples, and above "
+        f"{ALPHA} % by more than two standard errors in {_listed(over)}. Intervals of the calibration loss cover it in "
+        f"{low:.1f} to {high:.1f} %, below {LEVEL} % by more than two standard errors in {_listed(missed)}."
     )
 
 
+def _listed(keys: list[tuple[str, int, str]]) -> str:
+    """Cases, with their scores together."""
+    scores: dict[tuple[str, int], list[str]] = {}
+    for rows, n, score in keys:
+        scores.setdefault((rows, n), []).append(score)
+    return "; ".join(f"{rows}, {n:,} rows ({', '.join(each)})" for (rows, n), each in scores.items()) or "no case"
+
+
+def picture(kept: Kept) -> Figure:
+    every = lines(kept)
+    series = {}
+    for score in SCORES:
+        some = [one for key, one in every.items() if key[2] == score]
+        series[f"{score}, truth"] = [(1000 * one["truth"][0], 0.0) for one in some]
+        series[f"{score}, bound"] = [estimate(1000 * one["bound"]) for one in some]
+    names = [f"{case['rows']}, {case['n']:,} rows" for case in EXPERIMENT.every()]
+    return dots(names, series, "grouping loss, thousandths")
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Grouping loss and its bound, in thousandths; how often the one-sided 95 % limit of the bound is above the"
+    yield "truth (*wrong*), and above 0 (*found*); how often the 95 % interval of the calibration loss covers it. Per"
+    yield "cent of samples, with standard errors."
+    yield ""
+    yield from table(("rows", "n", "score", "truth", "bound", "wrong", "found", "covers"), _rows(kept), texts=3)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for (rows, n, score), one in lines(kept).items():
+        value, error = estimate(1000 * one["bound"])
+        hits = (share(one[name]) for name in ("limit above truth", "limit above 0", "covers"))
+        yield [rows, str(n), SCORES[score], f"{1000 * abs(one['truth'][0]):.1f}", f"{value:.1f} ± {error:.1f}", *hits]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"rows": CASES, "n": [500, 2_000]},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=150,
+    quick=2,
+)
+
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,10 +1,13 @@
-"""Rows that belong together: false alarms, coverage and power with groups and without, where the truth is known.
+"""Do tests, intervals and reports of rows that belong together keep their promises with `groups=`?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.groups [--repetitions 300] [--kept FILE] [--write FILE]
+    python -m benchmarks.coverage.groups [--repetitions 200]
 
-Every case draws groups, calibrated scores of their rows and outcomes that hang together within groups. Scores are then
-distorted by a logit scale and shift; the truth is the mean distance of the distorted from the calibrated ones. What a
-repetition found is kept in FILE, so that a stopped run goes on where it was; its seed is its number.
+Outcomes of one group hang together: sixty forecasts of an event are a martingale that ends in its outcome; clusters,
+hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1); the eight
+repeats of a prompt have one score. One of the 21 hospitals has half of the rows. Single rows and those in tens and
+fives are independent. Calibrated scores are distorted by a logit scale and shift (1, 0; 1.5, 0; 1, 0.5; 2, 0.5), and
+the truth is the mean distance between both. The nine tests have 199 draws; Pearson's takes the mean score of each
+tenth. Rows in fives are tested by `calibration_test` with 15 or 40 bins and 39 draws.
 """
 
 from __future__ import annotations
@@ -12,253 +15,170 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import norm
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-from .. import arguments
-from ..store import lines_of
+from ..experiment import Experiment
+from ..markdown import estimate, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .grouped_rows import CASES, TESTS, distorted, many, truth
 
-#: Group, score and outcome of each row.
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
-SCALES = [(1.0, 0.0), (1.5, 0.0), (1.0, 0.5), (2.0, 0.5)]
-#: Logit scale at which tests of 500 independent rows find what is wrong in about 60 % of samples.
-POWER = (1.3, 0.0)
-#: Reports are made in every third repetition.
-REPORTS = 3
-
-
-def forecasts(rng: np.random.Generator, events: int) -> Rows:
-    """Sixty forecasts of each event while it nears: a martingale that ends in the outcome."""
-    path = rng.normal(size=(events, 61)).cumsum(axis=1)
-    left = np.arange(60, 0, -1)
-    scores = norm.cdf(path[:, :-1] / np.sqrt(left))
-    return np.repeat(np.arange(events), 60), scores.ravel(), np.repeat(path[:, -1] > 0, 60)
-
-
-def clusters(rng: np.random.Generator, sizes: np.ndarray, tau: float, same: bool = False) -> Rows:
-    """What the model does not see moves the latent score of a whole group by a normal variable with sd tau."""
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    seen = rng.normal(size=len(sizes))[group] if same else rng.normal(size=len(group))
-    unseen = tau * rng.normal(size=len(sizes))
-    outcome = seen + unseen[group] + rng.normal(size=len(group)) > 0
-    return group, norm.cdf(seen / np.sqrt(1 + tau**2)), outcome
-
-
-def independent(rng: np.random.Generator, size: int) -> Rows:
-    scores = rng.random(500)
-    return np.arange(500) // size, scores, rng.random(500) < scores
-
-
-CASES: dict[str, Callable[[np.random.Generator], Rows]] = {
-    "40 events × 60 forecasts": lambda rng: forecasts(rng, 40),
-    "15 events × 60 forecasts": lambda rng: forecasts(rng, 15),
-    "60 clusters × 10": lambda rng: clusters(rng, np.full(60, 10), 1.0),
-    "20 hospitals × 50": lambda rng: clusters(rng, np.full(20, 50), 0.5),
-    "21 hospitals, one with half": lambda rng: clusters(rng, np.array([1000] + [50] * 20), 0.5),
-    "100 prompts × 8": lambda rng: clusters(rng, np.full(100, 8), 1.0, same=True),
-    "500 rows, groups of 1": lambda rng: independent(rng, 1),
-    "500 rows, groups of 10": lambda rng: independent(rng, 10),
+#: Logit scale and shift of scores.
+DISTORTIONS = {
+    "1, 0": (1.0, 0.0),
+    "1.5, 0": (1.5, 0.0),
+    "1, 0.5": (1.0, 0.5),
+    "2, 0.5": (2.0, 0.5),
+    "1.3, 0": (1.3, 0.0),
 }
-FEW = {"n_resamples": 199}
-TESTS: dict[str, Callable[[Any], Any]] = {
-    "calibration_test": lambda p: cal.calibration_test(p, **FEW),
-    "… Binned(10)": lambda p: cal.calibration_test(p, estimator=cal.Binned(10), **FEW),
-    "… Brier": lambda p: cal.calibration_test(p, estimator="brier", **FEW),
-    "adaptive": lambda p: cal.significance.adaptive_test(p, **FEW),
-    "cumulative": lambda p: cal.significance.cumulative_test(p, **FEW),
-    "Hosmer–Lemeshow": lambda p: cal.significance.hosmer_lemeshow_test(p, df="external", **FEW),
-    "Pearson": lambda p: cal.significance.pearson_test(p, **FEW),
-    "Spiegelhalter": lambda p: cal.significance.spiegelhalter_test(p, **FEW),
-    "Cox": lambda p: cal.significance.cox_test(p, **FEW),
+NONE, POWER = "1, 0", "1.3, 0"
+TENS, FIVES = "500 rows in tens", "300 rows in fives"
+ROWS = [name for name in CASES if name != FIVES]
+DEPENDENT = ROWS[:6]
+ESTIMATORS = {"default": "auto", "bins": cal.Binned(10, "quantile")}
+BINS = {
+    "fives, 15 debiased": cal.Binned(15, debias=True),
+    "fives, 40 debiased": cal.Binned(40, debias=True),
+    "fives, 40 kumar": cal.Binned(40, debias="kumar"),
+    "fives, 40 bins": cal.Binned(40),
 }
-ESTIMATORS = {"default": "auto", "Binned(10, quantile)": cal.Binned(10, "quantile")}
+#: Without groups and with them.
+HOW = {"rows": "no", "groups": "yes"}
+ALPHA, LEVEL = 0.05, 95
 
 
-def distorted(scores: np.ndarray, scale: float, shift: float) -> np.ndarray:
-    return expit(scale * logit(scores.clip(1e-9, 1 - 1e-9)) + shift)
+def some(rows: str, distortion: str) -> bool:
+    return distortion == NONE or (rows == TENS if distortion == POWER else rows != FIVES)
 
 
 @cache
-def many(name: str) -> np.ndarray:
-    """Calibrated scores of 400 samples."""
-    rng = np.random.default_rng(0)
-    return np.concatenate([CASES[name](rng)[1] for _ in range(400)])
-
-
-def truth(name: str, scale: float, shift: float) -> float:
-    """Mean distance of distorted from calibrated scores."""
-    return float(np.abs(distorted(many(name), scale, shift) - many(name)).mean())
-
-
-@cache
-def tenths(name: str) -> np.ndarray:
+def tenths(rows: str) -> np.ndarray:
     """Mean calibrated score of each tenth, which is calibrated too: few distinct scores, as Pearson's test wants."""
-    cell = (10 * many(name)).astype(int).clip(0, 9)
-    return np.bincount(cell, many(name)) / np.bincount(cell)
+    cell = (10 * many(rows)).astype(int).clip(0, 9)
+    return np.bincount(cell, many(rows)) / np.bincount(cell)
 
 
-def found(name: str, scale: float, shift: float, repetition: int) -> dict[str, Any]:
-    """P-values, intervals and the report's verdict of one sample, without groups and with them."""
-    asked = [*SCALES, POWER].index((scale, shift))
-    group, scores, outcome = CASES[name](np.random.default_rng([repetition, list(CASES).index(name), asked]))
-    stated = distorted(scores, scale, shift)
-    made: dict[str, Any] = {}
+def sample(rows: str, distortion: str, seed: int) -> dict[str, float]:
+    """P-values, intervals and the report's verdict, without groups and with them."""
+    about = [seed, [*CASES].index(rows), [*DISTORTIONS].index(distortion)]
+    group, scores, outcome = CASES[rows](np.random.default_rng(about))
+    by = DISTORTIONS[distortion]
+    coarse = distorted(tenths(rows)[(10 * scores).astype(int).clip(0, 9)], *by)
+    out: dict[str, float] = {}
     for how, groups in (("rows", None), ("groups", group)):
-        if how == "groups" and len(np.unique(group)) == len(group):
-            made[how] = made["rows"]  # no groups at all: tests/data/test_groups.py says so
-            continue
-        p = cal.as_predictions(outcome, stated, groups=groups, labels=[0, 1])
-        one: dict[str, Any] = {}
-        if shift == 0 and scale in (1, POWER[0]):
-            coarse = distorted(tenths(name)[(10 * scores).astype(int).clip(0, 9)], scale, shift)
-            coarse = cal.as_predictions(outcome, coarse, groups=groups, labels=[0, 1])
-            one |= {t: test(coarse if t == "Pearson" else p).pvalue for t, test in TESTS.items()}
-        if (scale, shift) in SCALES:
-            one |= {e: list(cal.estimate(p, estimator=reader).interval) for e, reader in ESTIMATORS.items()}
-        if (scale, shift) == (1, 0) and repetition % REPORTS == 0:
-            one["report"] = cal.report(p).evidence.status
-        made[how] = one
-    return made
+        p, tenth = (
+            cal.as_predictions(outcome, s, groups=groups, labels=[0, 1]) for s in (distorted(scores, *by), coarse)
+        )
+        if rows == FIVES:
+            found = {name: cal.calibration_test(p, estimator=e, n_resamples=39).pvalue for name, e in BINS.items()}
+        elif distortion in (NONE, POWER):
+            found = {name: test(tenth if name == "Pearson" else p).pvalue for name, test in TESTS.items()}
+        else:
+            found = {}
+        if rows != FIVES and distortion != POWER:
+            for name, estimator in ESTIMATORS.items():
+                low, high = cal.estimate(p, estimator=estimator).interval
+                covered = low - 1e-12 <= truth(rows, *by) <= high + 1e-12
+                found |= {f"{name} covers": float(covered), f"{name}, width": high - low}
+        if rows != FIVES and distortion == NONE:
+            found["report"] = float(cal.report(p).evidence.status == "miscalibrated")
+        out |= {f"{name}: {how}": float(value) for name, value in found.items()}
+    return out
 
 
-def share(values: Any) -> str:
-    """A share in per cent, with its standard error."""
-    values = np.asarray(values, dtype=float)
-    return f"{100 * values.mean():.1f} ± {100 * np.sqrt(values.mean() * (1 - values.mean()) / len(values)):.1f}"
+def rejected(kept: Kept, name: str, how: str) -> np.ndarray:
+    return (kept[f"{name}: {how}"] <= ALPHA).astype(float)
 
 
-def page(kept: dict[tuple[str, float, float], list[dict[str, Any]]]) -> str:
-    """The page's tables: each cell without groups → with groups."""
+def of_tests(kept: Kept, rows: str, how: str, distortion: str = NONE) -> np.ndarray:
+    """Share of the nine tests that reject, in per cent, of each sample."""
+    part = kept.where(rows=rows, distortion=distortion)
+    return 100 * np.mean([rejected(part, name, how) for name in TESTS], axis=0)
 
-    def cell(results: list[dict[str, Any]], judged: Callable[[dict[str, Any]], Any], of: Callable[[Any], str]) -> str:
-        return " → ".join(of([judged(r[how]) for r in results]) for how in ("rows", "groups"))
 
-    def alarms(case: str, at: tuple[float, float]) -> list[str]:
-        results = kept[(case, *at)]
-        return [cell(results, lambda r, t=t: r[t] <= 0.05, share) for t in TESTS]
-
-    columns = [*TESTS, "report", *(f"estimate, {e}" for e in ESTIMATORS)]
-    lines = [
-        "## False alarms",
-        "",
-        "Share of calibrated samples, in per cent, of which a test at 5 % says that they are not, `report` says "
-        '"miscalibrated", and the 95 % interval of `estimate` leaves out 0.',
-        "",
-        "| | " + " | ".join(CASES) + " |",
-        "|---|" + "---:|" * len(CASES),
+def answer(kept: Kept) -> str:
+    calm = {rows: kept.where(rows=rows, distortion=NONE) for rows in DEPENDENT}
+    reports = [_range([percent(one[f"report: {how}"])[0] for one in calm.values()]) for how in HOW]
+    tests = [np.mean([of_tests(kept, rows, how).mean() for rows in DEPENDENT]) for how in HOW]
+    worst, rows, name = max((rejected(calm[r], t, "groups").mean(), r, t) for r in DEPENDENT for t in TESTS)
+    cases = [case for case in EXPERIMENT.every() if case["rows"] in DEPENDENT]
+    covered = [[percent(kept.where(**case)[f"default covers: {how}"]) for case in cases] for how in HOW]
+    missed = [
+        f"{case['rows']} at {case['distortion']}"
+        for case, (value, error) in zip(cases, covered[1], strict=True)
+        if value + 2 * error < LEVEL
     ]
-    tables = {}
-    for case in CASES:
-        results = kept[(case, *SCALES[0])]
-        some = [r for r in results if "report" in r["rows"]]
-        tables[case] = [
-            *alarms(case, SCALES[0]),
-            cell(some, lambda r: r["report"] == "miscalibrated", share),
-            *(cell(results, lambda r, e=e: r[e][0] > 0, share) for e in ESTIMATORS),
-        ]
-    lines += [f"| {name} | " + " | ".join(tables[c][i] for c in CASES) + " |" for i, name in enumerate(columns)]
-    lines += ["", "## Intervals", ""]
-    lines += [
-        "Share of 95 % intervals that cover the truth, in per cent, and their mean width.",
-        "",
-        "| case | logit scale, shift | truth | " + " | ".join(f"{e}: coverage | width" for e in ESTIMATORS) + " |",
-        "|---|---|---:|" + "---:|---:|" * len(ESTIMATORS),
-    ]
-    for case in CASES:
-        for at in SCALES:
-            true, results = truth(case, *at), kept[(case, *at)]
-            cells = []
-            for e in ESTIMATORS:
-                cells.append(cell(results, lambda r, e=e, true=true: r[e][0] - 1e-12 <= true <= r[e][1] + 1e-12, share))
-                cells.append(cell(results, lambda r, e=e: r[e][1] - r[e][0], lambda v: f"{np.mean(v):.3f}"))
-            lines.append(f"| {case} | {at[0]:g}, {at[1]:g} | {true:.3f} | " + " | ".join(cells) + " |")
-    lines += ["", "## Power", ""]
-    powerful = "500 rows, groups of 10"
-    lines += [
-        f"500 independent rows at a logit scale of {POWER[0]:g}, in groups of ten: share of samples, in per cent, in "
-        "which a test at 5 % says that they are not calibrated. The difference is of the same samples.",
-        "",
-        "| test | without groups → with groups | difference |",
-        "|---|---:|---:|",
-    ]
-    results = kept[(powerful, *POWER)]
-    for t, text in zip(TESTS, alarms(powerful, POWER), strict=True):
-        gap = np.array([float(r["groups"][t] <= 0.05) - float(r["rows"][t] <= 0.05) for r in results])
-        lines.append(f"| {t} | {text} | {100 * gap.mean():+.1f} ± {100 * gap.std() / np.sqrt(len(gap)):.1f} |")
-    return "\n".join(lines) + debiased()
+    power = [of_tests(kept, TENS, how, POWER) for how in HOW]
+    gap, error = estimate(power[1] - power[0])
+    part = kept.where(rows=TENS, distortion=POWER)
+    gaps = {name: estimate(100 * (rejected(part, name, "groups") - rejected(part, name, "rows"))) for name in TESTS}
+    least = min(gaps, key=lambda name: gaps[name][0])
+    return (
+        f"Of dependent rows that are calibrated, `report` calls {reports[0]} % miscalibrated without groups and "
+        f"{reports[1]} % with them; tests at 5 % reject {tests[0]:.0f} and {tests[1]:.1f} % on average, with groups "
+        f"at most {100 * worst:.1f} % ({name}, {rows}). The default's 95 % intervals cover the truth in "
+        f"{_range([v for v, _ in covered[0]])} % without groups and in {_range([v for v, _ in covered[1]])} % with "
+        f"them (below 95 % by more than two standard errors: {'; '.join(missed) or 'none'}). Of independent rows in "
+        f"tens with logits 1.3 times too large, tests reject {power[0].mean():.1f} %, with groups "
+        f"{gap:+.1f} ± {error:.1f} points, {least} {gaps[least][0]:+.1f} ± {gaps[least][1]:.1f}."
+    )
 
 
-def debiased(repetitions: int = 150) -> str:
-    """What debiased bins of a few rows make of calibrated rows in groups of five."""
-    lines = ["", "", "## Debiased bins of a few rows", ""]
-    lines += [
-        f"False alarms, in per cent, of `calibration_test` at 5 % with 39 draws on {repetitions} samples of 300 "
-        "calibrated rows, independent and in groups of five.",
-        "",
-        "| estimator | without groups → with groups |",
-        "|---|---:|",
-    ]
-    for e in (cal.Binned(15, debias=True), cal.Binned(40, debias=True), cal.Binned(40, debias="kumar"), cal.Binned(40)):
-        found = []
-        for i in range(repetitions):
-            rng = np.random.default_rng(i)
-            s = rng.random(300)
-            y = (rng.random(300) < s).astype(int)
-            both = (cal.as_predictions(y, s, groups=g) for g in (None, np.arange(300) // 5))
-            found.append([cal.calibration_test(p, estimator=e, n_resamples=39).pvalue <= 0.05 for p in both])
-        rows, groups = np.array(found).T
-        name = f"Binned({e.n_bins}, debias={e.debias!r})"
-        lines.append(f"| `{name}` | {share(rows)} → {share(groups)} |")
-    return "\n".join(lines)
+def _range(values: list[float]) -> str:
+    return f"{min(values):.0f} to {max(values):.0f}"
 
 
-HEAD = """# Rows that belong together
-
-Written by `python -m benchmarks.coverage.groups`: {n} samples a case, reports of every third, seeds their numbers. Each
-cell is **without groups → with groups**, shares with their standard error. Scores are calibrated for rows drawn at
-random; outcomes of one group hang together: forecasts of one event are a martingale that ends in its outcome, clusters,
-hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1), and the
-eight repeats of a prompt have one score. One of the 21 hospitals has half of the rows. Pearson's test uses the mean
-score of each tenth, which is calibrated too. [docs/groups.md](../../docs/groups.md) says what follows.
-
-"""
+def picture(kept: Kept) -> Figure:
+    names = {"rows": "without groups", "groups": "with groups"}
+    series = {f"tests {names[how]}": [estimate(of_tests(kept, rows, how)) for rows in ROWS] for how in HOW}
+    for how in HOW:
+        some = (kept.where(rows=rows, distortion=NONE) for rows in ROWS)
+        series[f"report {names[how]}"] = [percent(one[f"report: {how}"]) for one in some]
+    return dots(ROWS, series, "called miscalibrated, % of calibrated samples", 100 * ALPHA)
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=300, write=True)
-    parser.add_argument("--kept", type=Path, default=Path("groups_kept.jsonl"), help="what repetitions found")
-    parser.add_argument("--only-kept", action="store_true", help="run nothing, write the page of what is kept")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-    kept: dict[tuple[str, float, float], list[dict[str, Any]]] = defaultdict(list)
-    known = set()
-    asked = [(case, *at) for case in CASES for at in SCALES] + [("500 rows, groups of 10", *POWER)]
-    with lines_of(options.kept) as (there, add):
-        for case, scale, shift, repetition, result in there:
-            if repetition < options.repetitions:
-                known.add((case, scale, shift, repetition))
-                kept[(case, scale, shift)].append(result)
-        for repetition in range(0 if options.only_kept else options.repetitions):
-            for one in asked:
-                if (*one, repetition) in known:
-                    continue
-                result = found(*one, repetition)
-                kept[one].append(result)
-                add([*one, repetition, result])
-    text = HEAD.format(n=min(len(results) for results in kept.values())) + page(kept) + "\n"
-    print(text) if options.write is None else write_text(options.write, text)
+def page(kept: Kept) -> Iterator[str]:
+    yield "Per cent of samples, without groups and with them (*given*): how often the test that rejects most calibrated"
+    yield "samples does so at 5 %, and `report` says miscalibrated; how often 95 % intervals of the default, and of ten"
+    yield "quantile bins, cover the truth. In fives: how often `calibration_test` with such bins rejects."
+    yield ""
+    yield from table(("rows", "given", "test", "report", "default", "bins"), _rows(kept), texts=2)
 
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for rows in ROWS:
+        part, calm = kept.where(rows=rows), kept.where(rows=rows, distortion=NONE)
+        for how, given in HOW.items():
+            most = max((rejected(calm, name, how) for name in TESTS), key=np.mean)
+            yield [
+                rows,
+                given,
+                share(most),
+                share(calm[f"report: {how}"]),
+                *(share(part[f"{e} covers: {how}"]) for e in ESTIMATORS),
+            ]
+    for name in BINS:
+        for how, given in HOW.items():
+            yield [name, given, share(rejected(kept.where(rows=FIVES), name, how)), "", "", ""]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"rows": CASES, "distortion": DISTORTIONS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+    quick=2,
+    some=some,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

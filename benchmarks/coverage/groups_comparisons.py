@@ -1,14 +1,14 @@
-"""Comparisons and costs of rows in few groups: do their intervals cover?
+"""Do intervals of comparisons and costs of rows in few groups cover?
 
-    python -m benchmarks.coverage.groups_comparisons --store FILE [--repetitions 500] [--only TEXT] [--write FILE]
+    python -m benchmarks.coverage.groups_comparisons [--repetitions 200]
 
-Every sample is a line of the store: a run that was stopped goes on. Two models see a normal feature each, one states
-its calibrated probability and the other a too sharp one. Rows of a group share half of the variance of both features
-and 60 % of that of the outcome's latent normal, so that outcomes of a group hang together beside what scores say.
-Groups have 20 rows each; or a lognormal number (sd of the log 0.8, mean 20); or one of them has half of all rows.
+Two models see a normal feature each, one states its calibrated probability and the other a too sharp one. Rows of a
+group share half of the variance of both features and 60 % of that of the outcome's latent normal. Groups have 20 rows
+each; or a lognormal number (sd of the log 0.8, mean 20); or one of them has half of all rows.
 
-Truths of models and costs are integrals over the feature. That of a calibrator's gain is the mean, over folds, of what
-each fold's fit gains on 100,000 other rows.
+Truths of models and costs are integrals over the feature. That of the gain of Platt scaling is the mean, over folds,
+of what each fold's fit gains on 100,000 other rows. Intervals are Student's with Kish's number of groups, less one, as
+degrees of freedom; those of the gain have the degrees of a heavy-tailed mean's variance.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, ndtr
 
 import calibrant as cal
 from calibrant.calibrators.crossval import fold_fits, folds_of, losses_of
 from calibrant.calibrators.select import as_sample
 
-from .. import arguments
-from ..store import found_of, share
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 from .model_comparison_coverage import DENSITY, GRID, MEASURES, same, seen, sharper, true_measures
 
 SIZES, GROUPS, ROWS = ("equal", "lognormal", "one has half"), (10, 30, 100), 20
@@ -37,6 +38,9 @@ SIZES, GROUPS, ROWS = ("equal", "lognormal", "one has half"), (10, 30, 100), 20
 WEIGHT, SHARP, FP, FN = 1.2, 1.6, 1.0, 4.0
 POOL, CALIBRATOR, SHARED = 100_000, "platt", 0.6
 COSTS = {"realised": "cost", "stated": "stated cost", "gap": "gap", "half_excess": "against acting at ½"}
+FUNCTIONS = (MEASURES, COSTS, {"gain": "gain in log-loss"})
+EVERY = {m: name for each in FUNCTIONS for m, name in each.items()}
+LEVEL = 95
 
 
 def drawn(sizes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -88,59 +92,71 @@ def true_gain(y: np.ndarray, p: np.ndarray, group: np.ndarray) -> float:
     return float(np.average(gains, weights=[len(test) for _, test in folds]))
 
 
-def found(kind: str, number: int, repetition: int) -> dict[str, Any]:
+def sample(sizes: str, groups: int, seed: int) -> dict[str, float]:
     """Which intervals cover."""
-    rng = np.random.default_rng([61, SIZES.index(kind), number, repetition])
-    sizes = np.full(number, ROWS)
-    if kind == "lognormal":
-        sizes = np.maximum(np.round(ROWS * np.exp(0.8 * rng.standard_normal(number) - 0.32)), 1).astype(int)
-    elif kind == "one has half":
-        sizes[0] = ROWS * (number - 1)
-    y, first, second, group = drawn(sizes, rng)
+    rng = np.random.default_rng([seed, SIZES.index(sizes), groups])
+    rows = np.full(groups, ROWS)
+    if sizes == "lognormal":
+        rows = np.maximum(np.round(ROWS * np.exp(0.8 * rng.standard_normal(groups) - 0.32)), 1).astype(int)
+    elif sizes == "one has half":
+        rows[0] = ROWS * (groups - 1)
+    y, first, second, group = drawn(rows, rng)
     compared = cal.compare_models(y, {"first": first, "second": second}, groups=group, n_resamples=200)
     costs = cal.expected_cost(y, second, {"fp": FP, "fn": FN}, groups=group, calibrator=None)
     gain = cal.compare_calibrators(y, second, groups=group, candidates=["identity", CALIBRATOR]).row(CALIBRATOR)
     intervals = {m: compared.difference(m, "first", "second").interval for m in MEASURES}
     intervals |= {name: getattr(costs, name).interval for name in COSTS}
-    covered = {name: bool(low <= truths()[name] <= high) for name, (low, high) in intervals.items()}
+    covered = {name: float(low <= truths()[name] <= high) for name, (low, high) in intervals.items()}
     low, high = gain.gain_interval
-    return covered | {"gain": bool(low <= true_gain(y, second, group) <= high)}
+    return covered | {"gain": float(low <= true_gain(y, second, group) <= high)}
 
 
-def page(every: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
-    """The page, as lines."""
-    yield "# Comparisons and costs of rows in few groups\n"
-    yield "Written by `python -m benchmarks.coverage.groups_comparisons`, which says how samples are drawn: the share"
-    yield "of 95 % intervals that cover the truth, in % with its standard error. Standard errors are those of groups,"
-    yield "and intervals Student's with Kish's number of groups, less one, as degrees of freedom.\n"
-    names = {"compare_models": MEASURES, "expected_cost": COSTS, "compare_calibrators": {"gain": "gain in log-loss"}}
-    for function, measures in names.items():
-        yield f"\n## `{function}`\n"
-        if function == "compare_calibrators":
-            yield "Of the gain of Platt scaling; degrees of freedom are those of a heavy-tailed mean's variance.\n"
-        yield f"| sizes | groups | samples | {' | '.join(measures.values())} |"
-        yield "|---|---:|---:|" + "---:|" * len(measures)
-        for kind in SIZES:
-            for number in GROUPS:
-                some = [one for key, one in every.items() if key[:2] == (kind, number)]
-                if some:
-                    cells = " | ".join(share([one[m] for one in some]) for m in measures)
-                    yield f"| {kind} | {number} | {len(some):,} | {cells} |"
-
-
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=500, only="sizes", write=True, store=True)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-    asked = [
-        (kind, number, repetition)
-        for repetition in range(options.repetitions)
-        for kind in SIZES
+def answer(kept: Kept) -> str:
+    cases = EXPERIMENT.every()
+    shares = {(m, *case.values()): percent(kept.where(**case)[m]) for m in EVERY for case in cases}
+    by = {
+        number: [np.mean([shares[key][0] for key in shares if key[0] in of and key[2] == number]) for of in FUNCTIONS]
         for number in GROUPS
-        if options.only in kind
-    ]
-    arguments.finish(options, page(found_of(options.store, asked, found)))
+    }
+    means = [", ".join(f"{by[number][i]:.1f}" for number in GROUPS) for i in range(len(FUNCTIONS))]
+    missed = [key[0] for key, (value, error) in shares.items() if value + 2 * error < LEVEL]
+    counted = "; ".join(f"{EVERY[m]}: {missed.count(m)}" for m in dict.fromkeys(missed)) or "none"
+    (m, sizes, number), (value, error) = min(shares.items(), key=lambda one: one[1][0])
+    return (
+        f"With 10, 30 and 100 groups 95 % intervals cover on average in {means[0]} % (`compare_models`), {means[1]} % "
+        f"(`expected_cost`) and {means[2]} % (`compare_calibrators`). Below 95 % by more than two standard errors are "
+        f"{len(missed)} of {len(shares)} shares ({counted}); the lowest is {value:.1f} ± {error:.1f} % ({EVERY[m]}, "
+        f"{number} groups, {sizes})."
+    )
 
+
+def picture(kept: Kept) -> Figure:
+    series = {f"{number} groups": [percent(kept.where(groups=number)[m]) for m in EVERY] for number in GROUPS}
+    return dots([*EVERY.values()], series, "95 % intervals that cover the truth, %", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "95 % intervals that cover the truth, in per cent with standard errors, with any number of groups: of"
+    yield "differences of models, of costs of the second, and of its gain by calibration. *lowest* of the nine cases."
+    yield ""
+    yield from table(("measure", *SIZES, "lowest"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for m, name in EVERY.items():
+        lowest = min((kept.where(**case)[m] for case in EXPERIMENT.every()), key=np.mean)
+        yield [name, *(share(kept.where(sizes=sizes)[m]) for sizes in SIZES), share(lowest)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"sizes": SIZES, "groups": GROUPS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,130 +1,140 @@
-"""Rows in groups in `subgroup_calibration` and `decompose`: false alarms and coverage of calibrated models.
+"""Do `subgroup_calibration` and `decompose` keep their promises for rows in groups?
 
-    python benchmarks/coverage/groups_elsewhere.py
+    python -m benchmarks.coverage.groups_elsewhere [--repetitions 500]
 
-writes groups_elsewhere.md beside this file.
+Models are calibrated. Rows of a hospital share a normal effect that scores know nothing of (60 hospitals of 10 rows,
+sd 1; 24 of 25, sd 0.5); 40 events are forecast 60 times each; of three classes six in ten rows of a group share what
+decides beside the scores. Three subgroups lie across hospitals (each lies in all) or within (each lies in one); they
+are tested by Kuiper's test with 199 draws, and have errors of five bins. `decompose` is CORP with 100 resamples; the
+truth of the mean score is its expectation given the scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.stats import norm
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-SAMPLES = 100
-Made = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def hospitals(rng: np.random.Generator, n_groups: int, size: int, tau: float) -> Made:
-    """Rows of a hospital share a normal effect that calibrated scores know nothing of."""
-    group = np.repeat(np.arange(n_groups), size)
-    known = rng.standard_normal(group.size)
-    happened = known + tau * rng.standard_normal(n_groups)[group] + rng.standard_normal(group.size) > 0
-    return happened.astype(int), norm.cdf(known / np.sqrt(1 + tau**2)), group
+from ..experiment import Experiment
+from ..markdown import estimate, percent, table
+from ..pictures import dots
+from ..provenance import Kept
+from .grouped_rows import Rows, clusters, forecasts
 
 
-def forecasts(rng: np.random.Generator, events: int = 40, times: int = 60) -> Made:
-    """Forecasts of one event as it comes nearer: a martingale, and one outcome for all."""
-    path = rng.standard_normal((events, times + 1)).cumsum(axis=1)
-    left = np.sqrt(times + 1 - np.arange(1, times + 1))
-    happened = np.repeat(path[:, -1] > 0, times).astype(int)
-    return happened, norm.cdf(path[:, :-1] / left).ravel(), np.repeat(np.arange(events), times)
-
-
-def three(rng: np.random.Generator) -> Made:
+def three(rng: np.random.Generator) -> Rows:
     """Three classes; six in ten rows of a group share what decides beside the scores."""
     group = np.repeat(np.arange(60), 10)
     q = np.exp(rng.standard_normal((group.size, 3)))
     q /= q.sum(axis=1, keepdims=True)
     shared, own = rng.gumbel(size=(60, 3))[group], rng.gumbel(size=q.shape)
     mixed = np.where(rng.random((group.size, 1)) < 0.6, shared, own)
-    return np.argmax(np.log(q) + mixed, axis=1), q, group
+    return group, q, np.argmax(np.log(q) + mixed, axis=1)
 
 
-CASES: dict[str, Callable[[np.random.Generator], Made]] = {
-    "60 hospitals of 10 rows": lambda rng: hospitals(rng, 60, 10, 1.0),
-    "24 hospitals of 25 rows": lambda rng: hospitals(rng, 24, 25, 0.5),
-    "60 forecasts of 40 events": forecasts,
-    "three classes, 60 groups of 10": three,
+CASES: dict[str, Callable[[np.random.Generator], Rows]] = {
+    "60 hospitals": lambda rng: clusters(rng, np.full(60, 10), 1.0),
+    "24 hospitals": lambda rng: clusters(rng, np.full(24, 25), 0.5),
+    "40 events": lambda rng: forecasts(rng, 40),
+    "three classes": three,
 }
+HOSPITALS = [name for name in CASES if "hospitals" in name]
+#: What is wrong in a sample.
+SUBGROUPS = ("a subgroup rejected", "differences rejected", "gap missed", "largest difference missed")
+OF_SUBGROUPS = [f"{where}: {what}" for where in ("across", "within") for what in SUBGROUPS]
+OF_PARTS = ("decompose: error above 0", "decompose: score missed")
+TOLD = {"with groups": True, "without": False}
+ALPHA = 5
 
 
-def subgroups(case: str, *, straddle: bool, told: bool) -> str:
-    """A row of the first table."""
-    rng = np.random.default_rng(7)
-    each, off, differ, held, pairs = [], [], [], [], []
-    for _ in range(SAMPLES):
-        y, p, group = CASES[case](rng)
-        by = rng.integers(3, size=y.size) if straddle else group % 3
-        found = cal.subgroup_calibration(
-            y, p, by, groups=group if told else None, n_resamples=199, estimator=cal.Binned(5)
-        )
-        (column,) = found.columns
-        each += [g.pvalue <= 0.05 for g in column.subgroups]
-        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in column.subgroups]
-        off.append(bool(found.rejected))
-        differ.append(column.heterogeneity.pvalue <= 0.05)
-        largest = column.largest_difference
-        assert largest is not None
-        pairs.append(largest.interval.low <= 0 <= largest.interval.high)
-    where = "across" if straddle else "within"
-    values = " | ".join(f"{100 * np.mean(v):.1f}" for v in (each, off, differ, held, pairs))
-    return f"| {case} | {where} | {'yes' if told else 'no'} | {values} |"
-
-
-def parts(case: str, *, told: bool) -> str:
-    """A row of the second table."""
-    rng = np.random.default_rng(3)
-    above, held = [], []
-    for _ in range(SAMPLES):
-        y, p, group = CASES[case](rng)
-        found = cal.decompose(y, p, groups=group if told else None, n_resamples=100)
+def sample(rows: str, seed: int) -> dict[str, float]:
+    """What is wrong, with groups and without."""
+    rng = np.random.default_rng([seed, [*CASES].index(rows)])
+    group, p, y = CASES[rows](rng)
+    y = y.astype(int)
+    subgroups = {"across": rng.integers(3, size=y.size), "within": group % 3}
+    out = {}
+    for name, told in TOLD.items():
+        groups = group if told else None
+        for where, by in subgroups.items() if rows in HOSPITALS else ():
+            out |= {f"{where}: {what}, {name}": value for what, value in _wrong(y, p, by, groups).items()}
+        found = cal.decompose(y, p, groups=groups, n_resamples=100)
         truth = np.mean(p * (1 - p)) if p.ndim == 1 else np.mean(1 - (p**2).sum(axis=1))
-        above.append(found.intervals["calibration"].low > 0)
-        held.append(found.intervals["total"].low <= truth <= found.intervals["total"].high)
-    return f"| {case} | {'yes' if told else 'no'} | {100 * np.mean(above):.1f} | {100 * np.mean(held):.1f} |"
+        low, high = found.intervals["total"]
+        wrong = found.intervals["calibration"].low > 0, not low <= truth <= high
+        out |= {f"{what}, {name}": float(value) for what, value in zip(OF_PARTS, wrong, strict=True)}
+    return out
 
 
-def main() -> None:
-    first = [
-        subgroups(case, straddle=straddle, told=told)
-        for case in list(CASES)[:2]
-        for straddle in (True, False)
-        for told in (True, False)
+def _wrong(y: np.ndarray, p: np.ndarray, by: np.ndarray, groups: np.ndarray | None) -> dict[str, float]:
+    found = cal.subgroup_calibration(y, p, by, groups=groups, n_resamples=199, estimator=cal.Binned(5))
+    (column,) = found.columns
+    missed = [not g.gap_interval.low <= 0 <= g.gap_interval.high for g in column.subgroups]
+    low, high = column.largest_difference.interval
+    wrong = bool(found.rejected), column.heterogeneity.pvalue <= ALPHA / 100, np.mean(missed), not low <= 0 <= high
+    out = {what: float(value) for what, value in zip(SUBGROUPS, wrong, strict=True)}
+    return out | {"p-value": float(np.mean([g.pvalue <= ALPHA / 100 for g in column.subgroups]))}
+
+
+def wrong_of(values: np.ndarray) -> tuple[float, float]:
+    """Per cent, with a standard error; values are shares of the three subgroups, or 0 and 1."""
+    return percent(values) if np.isin(values, (0, 1)).all() else tuple(100 * x for x in estimate(values))  # type: ignore[return-value]
+
+
+def lines(kept: Kept) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Per cent that is wrong, with groups and without, of rows and promises."""
+    out = {}
+    for rows in CASES:
+        part = kept.where(rows=rows)
+        for what in (*(OF_SUBGROUPS if rows in HOSPITALS else ()), *OF_PARTS):
+            out[rows, what] = [wrong_of(part[f"{what}, {name}"]) for name in TOLD]
+    return out
+
+
+def answer(kept: Kept) -> str:
+    each = lines(kept)
+    over = [sum(pair[i][0] - 2 * pair[i][1] > ALPHA for pair in each.values()) for i in range(2)]
+    (rows, what), (most, _) = max(each.items(), key=lambda one: one[1][0][0])
+    low, high = (of(pair[1][0] for pair in each.values()) for of in (min, max))
+    single = [
+        np.mean(
+            [kept.where(rows=rows)[f"{where}: p-value, {name}"] for rows in HOSPITALS for where in ("across", "within")]
+        )
+        for name in TOLD
     ]
-    second = [parts(case, told=told) for case in CASES for told in (True, False)]
-    error = 100 * np.sqrt(0.05 * 0.95 / SAMPLES)
-    text = f"""# Rows in groups: subgroups and decompositions
+    return (
+        f"With groups {over[0]} of {len(each)} shares of false alarms and of missing 95 % intervals are above "
+        f"{ALPHA} % by more than two standard errors, at most {most[0]:.1f} ± {most[1]:.1f} % ({what}, {rows}); "
+        f"without groups {over[1]} are, and they range from {low:.1f} to {high:.1f} %. P-values of single subgroups "
+        f"are at most 0.05 in {100 * single[0]:.1f} % of subgroups with groups, in {100 * single[1]:.1f} % without."
+    )
 
-Written by `benchmarks/coverage/groups_elsewhere.py`: {SAMPLES} samples a row of calibrated models, in percent; the
-standard error of an entry of 5 or 95 is {error:.1f}. *Told*: whether `groups=` was given.
 
-## `subgroup_calibration`
+def picture(kept: Kept) -> Figure:
+    each = lines(kept)
+    series = {name: [pair[i] for pair in each.values()] for i, name in enumerate(TOLD)}
+    return dots([f"{rows}, {what}" for rows, what in each], series, "wrong, % of samples", ALPHA)
 
-Three subgroups, across hospitals (each lies in all) or within (each lies in one). *Each*: p-values of Kuiper's test of
-a subgroup that are at most 0.05; *any*: samples in which a subgroup is called off after Holm's correction; *differ*:
-heterogeneity rejected; all wanted at most 5. *Gaps*, *largest difference*: intervals that cover 0, wanted 95 or more.
 
-| rows | subgroups | told | each | any | differ | gaps | largest difference |
-|---|---|---|--:|--:|--:|--:|--:|
-{chr(10).join(first)}
+def page(kept: Kept) -> Iterator[str]:
+    yield "What is wrong in per cent of samples, with standard errors: tests at 5 % that reject calibrated models, and"
+    yield f"95 % intervals that miss the truth. At most {ALPHA} is wanted."
+    yield ""
+    yield from table(("rows", "wrong", *TOLD), _rows(kept), texts=2)
 
-## `decompose`
 
-CORP with 100 resamples. *False*: intervals of the calibration that do not start at 0, wanted at most 5; *total*:
-intervals of the mean score that hold its expectation, wanted 95.
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for (rows, what), pairs in lines(kept).items():
+        yield [rows, what, *(f"{value:.1f} ± {error:.1f}" for value, error in pairs)]
 
-| rows | told | false | total |
-|---|---|--:|--:|
-{chr(10).join(second)}
-"""
-    write_text(Path(__file__).with_suffix(".md"), text)
 
+EXPERIMENT = Experiment(__spec__.name, {"rows": CASES}, sample, answer, page, picture, repetitions=500, quick=2)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,9 +1,12 @@
-"""Intervals of rows in groups beside those of as many independent rows as say the same.
+"""Do intervals of rows in groups cover as often as those of as many independent rows as say the same?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.groups_intervals [--repetitions 100] [--write FILE]
+    python -m benchmarks.coverage.groups_intervals [--repetitions 200]
 
 The number of independent rows is n / d with the true design effect d of the mean residual: its variance over samples
-over that of independent rows. What intervals of these miss too is not of the groups.
+over that of independent rows. Rows are those of `groups.md`, or have an effect of the group with sd 0.7. Scores are
+distorted by a logit scale and shift; the truth is their mean distance from the calibrated ones. Ways to make intervals
+were compared on the cases with sd 0.7, and in first trials on the others, with other seeds. *bins* are ten of equal
+counts.
 """
 
 from __future__ import annotations
@@ -11,92 +14,136 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-from .. import arguments
-from .groups import CASES, Rows, clusters, distorted, share
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
+from .grouped_rows import CASES, Rows, clusters, distorted
 
+REPORTED = ("40 events × 60", "60 clusters × 10", "20 hospitals × 50", "21 hospitals, 1 big")
 #: On these ways to make intervals were compared, with other seeds.
 CHOSEN_ON: dict[str, Callable[[np.random.Generator], Rows]] = {
-    "60 clusters × 10, sd 0.7": lambda rng: clusters(rng, np.full(60, 10), 0.7),
-    "20 hospitals × 50, sd 0.7": lambda rng: clusters(rng, np.full(20, 50), 0.7),
+    "60 clusters, sd 0.7": lambda rng: clusters(rng, np.full(60, 10), 0.7),
+    "20 hospitals, sd 0.7": lambda rng: clusters(rng, np.full(20, 50), 0.7),
 }
-REPORTED = {
-    name: CASES[name]
-    for name in ("40 events × 60 forecasts", "60 clusters × 10", "20 hospitals × 50", "21 hospitals, one with half")
-}
-ESTIMATORS = {
-    "default": "auto",
-    "Density": cal.estimators.Density(),
-    "Binned(10, quantile)": cal.Binned(10, "quantile"),
-}
-TRUTHS = {"chosen on": [(1.0, 0.3), (1.0, 0.7), (0.7, 0.0)], "reported": [(1.0, 0.0), (1.0, 0.5), (1.5, 0.0)]}
+ROWS = {name: CASES[name] for name in REPORTED} | CHOSEN_ON
+#: Logit scale and shift: of the cases reported, and of those on which ways were compared.
+DISTORTIONS = {"1, 0": (1.0, 0.0), "1, 0.5": (1.0, 0.5), "1.5, 0": (1.5, 0.0)}
+COMPARED = {"1, 0.3": (1.0, 0.3), "1, 0.7": (1.0, 0.7), "0.7, 0": (0.7, 0.0)}
+EVERY = DISTORTIONS | COMPARED
+ESTIMATORS = {"default": "auto", "density": cal.estimators.Density(), "bins": cal.Binned(10, "quantile")}
+HOW = ("groups", "independent")
+LEVEL = 95
 
 
-def intervals(group: np.ndarray | None, stated: np.ndarray, outcome: np.ndarray) -> list[tuple[float, float]]:
-    p = cal.as_predictions(outcome, stated, groups=group, labels=[0, 1])
-    found = (cal.estimate(p, estimator=e).interval for e in ESTIMATORS.values())
-    return [(low, high) for low, high in found]
+def some(rows: str, distortion: str) -> bool:
+    return distortion in (COMPARED if rows in CHOSEN_ON else DISTORTIONS)
 
 
-def line(kind: str, name: str, at: tuple[float, float], repetitions: int) -> str:
-    """A row of the table."""
-    draw = (CHOSEN_ON if kind == "chosen on" else REPORTED)[name]
-    seeds = [[i, 11, list(TRUTHS).index(kind)] for i in range(repetitions)]
-    samples = [draw(np.random.default_rng(seed)) for seed in seeds]
-    every = np.concatenate([draw(np.random.default_rng([i, 12]))[1] for i in range(400)])
-    true = float(np.abs(distorted(every, *at) - every).mean())
-    residuals = np.array([(o - s).mean() for _, s, o in (draw(np.random.default_rng([i, 13])) for i in range(400))])
-    n = len(samples[0][0])
+@cache
+def known(rows: str) -> tuple[np.ndarray, int]:
+    """Calibrated scores of 400 samples, and the number of independent rows that say as much as a sample."""
+    every = np.concatenate([ROWS[rows](np.random.default_rng([i, 12]))[1] for i in range(400)])
+    others = [ROWS[rows](np.random.default_rng([i, 13])) for i in range(400)]
+    residuals = np.array([(outcome - scores).mean() for _, scores, outcome in others])
+    n = others[0][1].size
     effect = float((residuals**2).mean() * n / (every * (1 - every)).mean())
-    alone = max(round(n / effect), 20)
-    found = []
-    for i, (group, s, o) in enumerate(samples):
-        rng = np.random.default_rng([i, 14])
-        few = rng.choice(every, alone)
-        both = intervals(group, distorted(s, *at), o), intervals(None, distorted(few, *at), rng.random(alone) < few)
-        found.append(both)
-    low, high = np.moveaxis(np.array(found), -1, 0)  # (repetitions, groups or rows, estimators)
-    held = (low <= true + 1e-12) & (true <= high + 1e-12)
-    cells = [
-        f"{share(held[:, j, e])}, {(high - low)[:, j, e].mean():.3f}" for e in range(len(ESTIMATORS)) for j in (0, 1)
-    ]
-    return f"| {name} | {at[0]:g}, {at[1]:g} | {true:.3f} | {n} | {alone} | " + " | ".join(cells) + " |"
+    return every, max(round(n / effect), 20)
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=100, write=True).parse_args()
-    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-    lines = [
-        "# Intervals of rows in groups, and of as many independent rows as say the same",
-        "",
-        f"Written by `python -m benchmarks.coverage.groups_intervals`: {options.repetitions} samples a line. Share of "
-        "95 % intervals that cover the truth, in per cent with its standard error, and their mean width: of n rows in "
-        "groups, and of n / d independent rows of the same truth, d being the true design effect of the mean residual. "
-        "Ways to make intervals were compared on the second table's cases, and in first trials on those of the first, "
-        "with other seeds than these.",
-    ]
-    for kind, cases in (("reported", REPORTED), ("chosen on", CHOSEN_ON)):
-        title = {"reported": "Cases of groups.md", "chosen on": "Cases on which ways were compared"}[kind]
-        names = [f"{e}: {of}" for e in ESTIMATORS for of in ("groups", "rows")]
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            "| case | logit scale, shift | truth | n | n / d | " + " | ".join(names) + " |",
-        ]
-        lines.append("|---|---|---:|---:|---:|" + "---:|" * len(names))
-        for name in cases:
-            lines += [line(kind, name, at, options.repetitions) for at in TRUTHS[kind]]
-    text = "\n".join(lines) + "\n"
-    print(text) if options.write is None else write_text(options.write, text)
+def sample(rows: str, distortion: str, seed: int) -> dict[str, float]:
+    """Whether intervals cover, and how wide they are."""
+    rng = np.random.default_rng([seed, [*ROWS].index(rows), [*EVERY].index(distortion)])
+    group, scores, outcome = ROWS[rows](rng)
+    every, alone = known(rows)
+    few = rng.choice(every, alone)
+    by = EVERY[distortion]
+    true = float(np.abs(distorted(every, *by) - every).mean())
+    drawn = (group, scores, outcome), (None, few, rng.random(alone) < few)
+    out: dict[str, float] = {"truth": true, "n": float(scores.size), "n / d": float(alone)}
+    for how, (groups, s, y) in zip(HOW, drawn, strict=True):
+        p = cal.as_predictions(y, distorted(s, *by), groups=groups, labels=[0, 1])
+        for name, estimator in ESTIMATORS.items():
+            low, high = cal.estimate(p, estimator=estimator).interval
+            out[f"{name}, {how}: covers"] = float(low - 1e-12 <= true <= high + 1e-12)
+            out[f"{name}, {how}: width"] = float(high - low)
+    return out
 
+
+def of_cases(kept: Kept, estimator: str, how: str) -> dict[str, tuple[float, float]]:
+    """Coverage of each case in per cent, with its standard error."""
+    return {
+        f"{case['rows']} at {case['distortion']}": percent(kept.where(**case)[f"{estimator}, {how}: covers"])
+        for case in EXPERIMENT.every()
+    }
+
+
+def answer(kept: Kept) -> str:
+    shares = {(name, how): of_cases(kept, name, how) for name in ESTIMATORS for how in HOW}
+    average = [f"{_mean(shares[name, how]):.1f}" for how in HOW for name in ESTIMATORS]
+    missed = [sum(v + 2 * error < LEVEL for v, error in shares[name, "groups"].values()) for name in ESTIMATORS]
+    lowest = [_lowest(shares[name, "groups"]) for name in ESTIMATORS]
+    return (
+        f"95 % intervals of the default, the density and bins cover the truth in {_listed(average[:3])} % of samples "
+        f"in groups and in {_listed(average[3:])} % of samples of independent rows. In groups they are below 95 % by "
+        f"more than two standard errors in {_listed(map(str, missed))} of {len(EXPERIMENT.every())} cases; the lowest "
+        f"are {_listed(lowest)}."
+    )
+
+
+def _listed(texts: Iterable[str]) -> str:
+    *first, last = texts
+    return f"{', '.join(first)} and {last}"
+
+
+def _lowest(shares: dict[str, tuple[float, float]]) -> str:
+    case, (value, error) = min(shares.items(), key=lambda one: one[1][0])
+    return f"{value:.1f} ± {error:.1f} % ({case})"
+
+
+def _mean(shares: dict[str, tuple[float, float]]) -> float:
+    return float(np.mean([value for value, _ in shares.values()]))
+
+
+def picture(kept: Kept) -> Figure:
+    series = {f"default, {how}": [*of_cases(kept, "default", how).values()] for how in HOW}
+    series["bins, groups"] = [*of_cases(kept, "bins", "groups").values()]
+    return dots([*of_cases(kept, "default", "groups")], series, "95 % intervals that cover the truth, %", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "95 % intervals that cover the truth, in per cent with standard errors: of rows in groups by three"
+    yield "estimators, and the default's of independent rows. *logit*: scale and shift."
+    yield ""
+    yield from table(("rows", "logit", "default", "independent", "density", "bins"), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for case in EXPERIMENT.every():
+        part = kept.where(**case)
+        names = ("default, groups", "default, independent", "density, groups", "bins, groups")
+        yield [*case.values(), *(share(part[f"{name}: covers"]) for name in names)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"rows": ROWS, "distortion": EVERY},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+    quick=2,
+    some=some,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

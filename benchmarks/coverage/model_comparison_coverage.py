@@ -1,33 +1,35 @@
-"""Coverage of the intervals of `compare_models` where the true differences are known.
+"""Do 95 % intervals of `compare_models` cover the true differences of two models?
 
-    python -m benchmarks.coverage.model_comparison_coverage [--repetitions 200] [--resamples 300] [--sizes
-    200,1000,5000]
-        [--jobs 1] [--only "calibration error"] [--write docs/comparing_models.md]
+    python -m benchmarks.coverage.model_comparison_coverage [--repetitions 100]
 
-Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y | x),
-by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. In further
-cases one model states a uniform P(y = 1) itself, and the other its mean over equal cells: both are calibrated, and
-differ in how many scores they have; or both state the same probability, too high and too low, so that their errors
-move against each other. Grouped rows come in fives that share half of the variance of each feature and more than half
-of that of the outcome's latent normal.
-Prints, for each case and size, the share of 95 % intervals that cover the true difference; where that is 0, the rest is
-how often a difference is found that is not there. With --write, also puts the table into a page between its markers.
+Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y |
+x), by quadrature, and what it states is a map of that, so that truths are integrals over x. *sharp; shifted alike*
+have the same squared error. Where scores are 10, 5 or 1, one model states a uniform P(y = 1) itself and the other its
+mean over so many equal cells. In *too high; too low* and *calibrated; too high* both models see the same feature. Rows
+in fives share half of the variance of each feature and 60 % of that of the outcome's latent normal; rows apart are
+independent. Intervals have 300 resamples.
 """
 
-import warnings
-from collections.abc import Callable
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy import special  # workers do not find ufuncs that this file names itself
+from matplotlib.figure import Figure
+from scipy import special
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.data.writing import write_text
 
-from .. import arguments
-from ..speed import one_thread  # noqa: F401
+from ..experiment import Experiment
+from ..markdown import estimate, percent, table
+from ..pictures import dots
+from ..provenance import Kept
 
 Map = Callable[[np.ndarray], np.ndarray]
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
@@ -44,8 +46,14 @@ MEASURES = {
     "log-loss_discrimination": "log: discr.",
     "accuracy": "accuracy",
 }
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
-IN_GROUP = 5
+#: Measures that a column of the page sums up.
+SUMMED = {
+    "errors": ("calibration_error", "squared_calibration_error", "brier_miscalibration", "log-loss_miscalibration"),
+    "scores": ("brier", "log-loss"),
+    "discr.": ("brier_discrimination", "log-loss_discrimination"),
+    "accuracy": ("accuracy",),
+}
+IN_GROUP, RESAMPLES = 5, 300
 
 
 def same(p: np.ndarray) -> np.ndarray:
@@ -149,79 +157,110 @@ class Case:
         return y.astype(int), stated, group
 
 
-def cases() -> dict[str, Case | Coarse]:
+def same_square() -> Case:
+    """Two wrong models of the same squared error."""
+
     def gap(by: float) -> float:
         return Case(1.5, 1.2, sharper(1.6), shifted(by)).truth["squared_calibration_error"]
 
-    return {
-        "both calibrated": Case(1.5, 0.8, same, same),
-        "too sharp; shifted, the same squared error": Case(1.5, 1.2, sharper(1.6), shifted(brentq(gap, 0.01, 2))),
-        "calibrated; too sharp": Case(1.2, 1.2, same, sharper(1.6)),
-        "calibrated; too high near 0": Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
-        "too high; too low": Case(1.5, 0.8, shifted(0.4), shifted(-0.4), shared=True),
-        "calibrated; the same, a little too high": Case(1.5, 0.8, same, lambda p: p + 0.3 * p * (1 - p), shared=True),
-        "too sharp; too flat": Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
-        "both calibrated, one of 10 scores": Coarse(10),
-        "both calibrated, one of 5 scores": Coarse(5),
-        "both calibrated, one of 1 score": Coarse(1),
-    }
+    return Case(1.5, 1.2, sharper(1.6), shifted(brentq(gap, 0.01, 2)))
 
 
-def held(
-    case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples: int, measures: list[str]
-) -> dict[str, float]:
-    """Share of intervals that cover the true difference, by measure."""
-    hits = dict.fromkeys(measures, 0)
-    scores = [score for score in ("brier", "log-loss") if any(m.startswith(score) for m in measures)]
-    for repetition in range(repetitions):
-        rng = np.random.default_rng([n, grouped, repetition])
-        y, stated, group = case.draw(n, rng, grouped)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-            found = cal.compare_models(y, stated, groups=group, scores=scores, n_resamples=resamples, random_state=rng)
-        for measure in measures:
-            low, high = found.difference(measure, "first", "second").interval
-            hits[measure] += low <= case.truth[measure] <= high
-    return {m: h / repetitions for m, h in hits.items()}
+MODELS: dict[str, Callable[[], Case | Coarse]] = {
+    "both calibrated": lambda: Case(1.5, 0.8, same, same),
+    "sharp; shifted alike": same_square,
+    "calibrated; too sharp": lambda: Case(1.2, 1.2, same, sharper(1.6)),
+    "calibrated; high at 0": lambda: Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
+    "too high; too low": lambda: Case(1.5, 0.8, shifted(0.4), shifted(-0.4), shared=True),
+    "calibrated; too high": lambda: Case(1.5, 0.8, same, lambda p: p + 0.3 * p * (1 - p), shared=True),
+    "too sharp; too flat": lambda: Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
+    "calibrated; 10 scores": lambda: Coarse(10),
+    "calibrated; 5 scores": lambda: Coarse(5),
+    "calibrated; 1 score": lambda: Coarse(1),
+}
+SIZES, ROWS = (200, 1_000, 5_000), ("apart", "fives")
+LEVEL = 95
+#: A true difference that is none.
+NONE = 1e-9
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=200, jobs=1, write=True)
-    parser.add_argument("--resamples", type=int, default=300)
-    parser.add_argument("--sizes", default="200,1000,5000")
-    parser.add_argument("--cases", default="", help="Only those whose names hold this.")
-    parser.add_argument("--only", default="", help="Only measures whose names hold this.")
-    options = parser.parse_args()
-    measures = [m for m in MEASURES if options.only in MEASURES[m]]
-    lines = [
-        f"| the two models | n | rows | {' | '.join(MEASURES[m] for m in measures)} |",
-        f"|---|---:|---|{'---:|' * len(measures)}",
-    ]
-    print("\n".join(lines), flush=True)
-    rows = [
-        (name, case, n, grouped)
-        for n in map(int, options.sizes.split(","))
-        for name, case in cases().items()
-        if options.cases in name
-        for grouped in (False, True)
-    ]
-    found = Parallel(n_jobs=options.jobs, return_as="generator")(
-        delayed(held)(case, n, grouped, options.repetitions, options.resamples, measures)
-        for _, case, n, grouped in rows
+@cache
+def made(models: str) -> Case | Coarse:
+    return MODELS[models]()
+
+
+def sample(models: str, n: int, rows: str, seed: int) -> dict[str, float]:
+    """Which intervals cover."""
+    rng = np.random.default_rng([seed, [*MODELS].index(models), n, ROWS.index(rows)])
+    case = made(models)
+    y, stated, group = case.draw(n, rng, rows == "fives")
+    found = cal.compare_models(
+        y, stated, groups=group, scores=["brier", "log-loss"], n_resamples=RESAMPLES, random_state=rng
     )
-    for (name, case, n, grouped), shares in zip(rows, found, strict=True):
-        bold = {m: "**" if abs(case.truth[m]) < 1e-9 else "" for m in measures}
-        cells = " | ".join(f"{bold[m]}{100 * shares[m]:.0f}{bold[m]}" for m in measures)
-        lines.append(f"| {name} | {n} | {'in fives' if grouped else 'independent'} | {cells} |")
-        print(lines[-1], flush=True)
-    error = 100 * np.sqrt(0.95 * 0.05 / options.repetitions)
-    lines += ["", f"{options.repetitions} repetitions a row of the table: ± {error:.1f} where 95 is true."]
-    if options.write is not None:
-        page = options.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        table = "\n".join(lines)
-        write_text(options.write, f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+    intervals = {m: found.difference(m, "first", "second").interval for m in MEASURES}
+    return {m: float(low <= case.truth[m] <= high) for m, (low, high) in intervals.items()}
 
+
+def cells(kept: Kept) -> dict[tuple[str, str, str, str], np.ndarray]:
+    """What covers, of models, size, rows and measure."""
+    parts = {tuple(map(str, case.values())): kept.where(**case) for case in EXPERIMENT.every()}
+    return {(*case, m): part[m] for case, part in parts.items() for m in MEASURES}  # type: ignore[misc]
+
+
+def answer(kept: Kept) -> str:
+    every = cells(kept)
+    shares = {case: percent(hits) for case, hits in every.items()}
+    missed = [case for case, (value, error) in shares.items() if value + 2 * error < LEVEL]
+    models, n, rows, measure = min(shares, key=lambda case: shares[case][0])
+    value, error = shares[models, n, rows, measure]
+    none = [1 - hits.mean() for case, hits in every.items() if abs(made(case[0]).truth[case[3]]) < NONE]
+    average = np.mean([value for value, _ in shares.values()])
+    sizes = ", ".join(f"{sum(case[1] == str(n) for case in missed)} of {n:,} rows" for n in SIZES)
+    return (
+        f"The intervals cover in {average:.1f} % on average. Of {len(shares)} shares "
+        f"{len(missed)} are below 95 % by more than two standard errors ({sizes}); the lowest is {value:.1f} ± "
+        f"{error:.1f} % ({models}, {int(n):,} rows, {rows}, {MEASURES[measure]}). Where there is no difference, "
+        f"{100 * np.mean(none):.1f} % of intervals leave out 0 (5 % is the aim)."
+    )
+
+
+def pooled(parts: Iterable[Kept], measures: Iterable[str]) -> tuple[float, float]:
+    """Share in per cent that covers, of several cases and measures, and its standard error over samples."""
+    measures = [*measures]
+    hits = np.concatenate([np.mean([part[m] for m in measures], axis=0) for part in parts])
+    value, error = estimate(hits)
+    return percent(hits) if error == 0 else (100 * value, 100 * error)
+
+
+def picture(kept: Kept) -> Figure:
+    series = {f"{n:,} rows": [pooled([kept.where(n=n)], [m]) for m in MEASURES] for n in SIZES}
+    return dots([*MEASURES.values()], series, "95 % intervals that cover the true difference, %", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "95 % intervals that cover, in per cent with standard errors, of all sizes: of calibration errors (with the"
+    yield "miscalibration of both scores), of the scores, of their discrimination, and of the accuracy."
+    yield ""
+    yield from table(("the two models", "rows", *SUMMED), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for models in MODELS:
+        for rows in ROWS:
+            part = kept.where(models=models, rows=rows)
+            each = (pooled([part], measures) for measures in SUMMED.values())
+            yield [models, rows, *(f"{value:.1f} ± {error:.1f}" for value, error in each)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"models": MODELS, "n": SIZES, "rows": ROWS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=100,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

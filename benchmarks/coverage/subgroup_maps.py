@@ -1,11 +1,13 @@
-"""Maps of subgroups where the truth is known: the common one, each one's alone, and `SubgroupCalibrator` between them.
+"""Does `SubgroupCalibrator` cost less than one map for all subgroups, or one for each alone?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroup_maps [--repetitions 100] [--write FILE]
+    python -m benchmarks.coverage.subgroup_maps [--repetitions 200]
 
-Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Subgroup g has the log odds
-``0.7 exp(A_g) z + B_g``, A and B normal with the standard deviations of a column. What a map costs is its expected
-log-loss on new rows above that of the truth: a mean Kullback-Leibler divergence over fixed scores, weighted by the
-subgroups' sizes; probabilities count as 0.0001 at least.
+Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Subgroup g has the log odds 0.7
+exp(A) z + B, A and B normal with the standard deviations of a case: of slopes and shifts. The common map is
+`PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each subgroup's alone. What a map
+costs is its expected log-loss on new rows above that of the truth: a mean Kullback-Leibler divergence over fixed
+scores, weighted by the subgroups' sizes; probabilities count as 0.0001 at least. Nobody knows beforehand which of the
+two maps is the better one.
 """
 
 from __future__ import annotations
@@ -13,80 +15,56 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
+from collections.abc import Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import softmax, xlogy
 from scipy.stats import beta
 
 from calibrant import calibrators as c
-from calibrant.data.writing import write_text
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, mean, table
+from ..pictures import dots
+from ..provenance import Kept
 
 SUBGROUPS = {
     "2 × 500": [500] * 2,
     "5 × 100": [100] * 5,
     "20 × 50": [50] * 20,
     "60 × 5": [5] * 60,
-    "2000 and 20 × 30": [2000] + [30] * 20,
+    "2000, 20 × 30": [2000] + [30] * 20,
 }
-SPREADS = ((0.0, 0.0), (0.0, 0.2), (0.2, 0.5), (0.4, 1.0))
+#: Standard deviations of slopes and shifts.
+SPREADS = {"0, 0": (0.0, 0.0), "0, 0.2": (0.0, 0.2), "0.2, 0.5": (0.2, 0.5), "0.4, 1": (0.4, 1.0)}
+NONE = "0, 0"
+CLASSES = {2: "two classes", 3: "three classes"}
+MAPS = ("common", "alone", "SubgroupCalibrator")
 LEAST = 1e-4
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=100, write=True).parse_args()
-    warnings.simplefilter("ignore")
-    lines = [f"{HEAD.strip()}\n".replace("REPETITIONS", str(options.repetitions))]
-    for k in (2, 3):
-        lines.append(f"\n## {'Two' if k == 2 else 'Three'} classes\n")
-        lines.append(
-            "| subgroups | sd of slopes, shifts | common | each alone | `SubgroupCalibrator` | minus the better one |"
-        )
-        lines.append("|---|---|---:|---:|---:|---:|")
-        for name, sizes in SUBGROUPS.items():
-            for spread in SPREADS:
-                each = np.array([_costs(k, sizes, spread, i) for i in range(options.repetitions)]) * 1000
-                cells = [_mean(each[:, j]) for j in range(3)]
-                better = each[:, :2].mean(axis=0).argmin()
-                cells.append(_mean(each[:, 2] - each[:, better]))
-                lines.append(f"| {name} | {spread[0]}, {spread[1]} | {' | '.join(cells)} |")
-                print(lines[-1], flush=True)
-    if options.write is not None:
-        write_text(options.write, "\n".join(lines) + "\n")
-
-
-HEAD = """
-# Maps of subgroups where the truth is known
-
-Written by
-`python -m benchmarks.coverage.subgroup_maps --repetitions REPETITIONS --write benchmarks/coverage/subgroup_maps.md`:
-log-loss of new rows above that of the truth, in thousandths, with standard errors; seeds are the numbers of the
-samples. The common map is `PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each
-subgroup's alone; scores are Beta(0.8, 0.7) distributed, or softmaxes of normal logits. Subgroup g multiplies logits by
-0.7 exp(A) and shifts them by B, A and B normal. The last column is the difference, sample by sample, to the better of
-the two, which nobody knows beforehand.
-"""
-
-
-def _costs(k: int, sizes: list[int], spread: tuple[float, float], i: int) -> list[float]:
-    rng = np.random.default_rng([i, k, len(sizes)])
+def sample(classes: int, subgroups: str, spread: str, seed: int) -> dict[str, float]:
+    """What each map costs, in thousandths."""
+    k, sizes = classes, SUBGROUPS[subgroups]
+    rng = np.random.default_rng([seed, k, [*SUBGROUPS].index(subgroups), [*SPREADS].index(spread)])
     n_subgroups = len(sizes)
-    slopes = 0.7 * np.exp(rng.normal(0, spread[0], n_subgroups))
-    shifts = rng.normal(0, spread[1], (n_subgroups, k)) * np.array([0] * (k - 1) + [1] if k == 2 else [1] * k)
-    subgroups = np.repeat(np.arange(n_subgroups), sizes)
-    z, at = _logits(rng, k, len(subgroups)), _logits(None, k, 400)
-    true = softmax(z * slopes[subgroups, None] + shifts[subgroups], axis=1)
+    of_slopes, of_shifts = SPREADS[spread]
+    slopes = 0.7 * np.exp(rng.normal(0, of_slopes, n_subgroups))
+    shifts = rng.normal(0, of_shifts, (n_subgroups, k)) * np.array([0, 1] if k == 2 else [1] * k)
+    by = np.repeat(np.arange(n_subgroups), sizes)
+    z, at = _logits(rng, k, len(by)), _logits(None, k, 400)
+    true = softmax(z * slopes[by, None] + shifts[by], axis=1)
     y = (rng.random((len(z), 1)) > true.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
     p, new = softmax(z, axis=1), softmax(at, axis=1)
     truth = softmax(at * slopes[:, None, None] + shifts[:, None], axis=2)
     one = (c.PlattScaling if k == 2 else c.TemperatureScaling)(labels=list(range(k)))
     common = np.repeat(one.fit(p, y).predict_proba(new)[None], n_subgroups, axis=0)
-    alone = np.stack([one.fit(p[subgroups == g], y[subgroups == g]).predict_proba(new) for g in range(n_subgroups)])
-    shrunk = c.SubgroupCalibrator(labels=list(range(k))).fit(p, y, by=subgroups)
+    alone = np.stack([one.fit(p[by == g], y[by == g]).predict_proba(new) for g in range(n_subgroups)])
+    shrunk = c.SubgroupCalibrator(labels=list(range(k))).fit(p, y, by=by)
     ours = np.stack([shrunk.predict_proba(new, by=np.full(len(new), g)) for g in range(n_subgroups)])
-    return [float(np.average(_divergence(truth, q), weights=sizes)) for q in (common, alone, ours)]
+    costs = (float(np.average(_divergence(truth, q), weights=sizes)) for q in (common, alone, ours))
+    return {name: 1000 * cost for name, cost in zip(MAPS, costs, strict=True)}
 
 
 def _logits(rng: np.random.Generator | None, k: int, n: int) -> np.ndarray:
@@ -104,9 +82,68 @@ def _divergence(truth: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.asarray((xlogy(truth, truth) - xlogy(truth, q)).sum(axis=2).mean(axis=1))
 
 
-def _mean(values: np.ndarray) -> str:
-    return f"{values.mean():.2f} ± {values.std(ddof=1) / np.sqrt(len(values)):.2f}"
+def beyond(part: Kept) -> np.ndarray:
+    """What the subgroups' calibrator costs beyond the map that is the better one on average."""
+    return part[MAPS[2]] - min((part[name] for name in MAPS[:2]), key=np.mean)
 
+
+def answer(kept: Kept) -> str:
+    out = []
+    for k, name in CLASSES.items():
+        parts = {
+            (subgroups, spread): estimate(beyond(kept.where(classes=k, subgroups=subgroups, spread=spread)))
+            for subgroups in SUBGROUPS
+            for spread in SPREADS
+        }
+        alike = [value for (_, spread), (value, _) in parts.items() if spread == NONE]
+        others = {case: pair for case, pair in parts.items() if case[1] != NONE}
+        less = sum(value + 2 * error < 0 for value, error in others.values())
+        more = sum(value - 2 * error > 0 for value, error in others.values())
+        (subgroups, spread), (most, error) = max(others.items(), key=lambda one: one[1][0])
+        out.append(
+            f"Of {name}, where subgroups do not differ it costs {min(alike):.2f} to {max(alike):.2f} thousandths of "
+            f"log-loss more than the better of the two maps; where they differ it costs less, by more than two "
+            f"standard errors, in {less} of {len(others)} cases and more in {more}, at most {most:.2f} ± {error:.2f} "
+            f"({subgroups}, {spread})."
+        )
+    return " ".join(out)
+
+
+def picture(kept: Kept) -> Figure:
+    cases = [(subgroups, spread) for subgroups in SUBGROUPS for spread in SPREADS]
+    series = {
+        name: [estimate(kept.where(classes=2, subgroups=one, spread=spread)[name]) for one, spread in cases]
+        for name in MAPS
+    }
+    axis = "log-loss above that of the truth, thousandths, two classes"
+    return dots([f"{subgroups}; {spread}" for subgroups, spread in cases], series, axis, log=True)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Log-loss of `SubgroupCalibrator` above that of the truth, in thousandths with standard errors, and what it"
+    yield "costs beyond the better of the common map and each alone, by the standard deviations of slopes and shifts"
+    yield "(*sd*): of two classes, and of three."
+    yield ""
+    yield from table(("subgroups", "sd", "two", "beyond", "three", "beyond"), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for subgroups in SUBGROUPS:
+        for spread in SPREADS:
+            two, three = (kept.where(classes=k, subgroups=subgroups, spread=spread) for k in CLASSES)
+            ours = mean(two[MAPS[2]], 2), mean(beyond(two), 2), mean(three[MAPS[2]], 1), mean(beyond(three), 1)
+            yield [subgroups, spread, *ours]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"classes": CLASSES, "subgroups": SUBGROUPS, "spread": SPREADS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,31 +1,47 @@
-"""Family-wise error, power and coverages of `subgroup_calibration`, by simulation; a section of docs/clinical.md.
+"""Do tests and intervals of `subgroup_calibration` keep their promises?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups [--repetitions 400] [--write docs/clinical.md]
+    python -m benchmarks.coverage.subgroups [--repetitions 200]
 
 Subgroup sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the
 subgroups and uniform in the other, so that subgroups differ in base rates. Where one is off, it is the second largest:
-its log odds are shifted by 0.5, or have 1.6 times the stated slope.
+its log odds are shifted by 0.5, or have 1.6 times the stated slope (*flat*). P-values are Holm's, of 999 draws; gaps
+are those of the subgroup's rows given their scores. Rows that belong together are in `groups_elsewhere.md`.
 """
 
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.estimators.base import EstimatorWithSE, PowerAndSE
 
-from .. import arguments
-from ..section import write_section
+from ..experiment import Experiment
+from ..markdown import estimate, percent, table
+from ..pictures import dots
+from ..provenance import Kept
 
-CASES = ((2, 400), (5, 1000), (5, 5000), (20, 5000))
-TRUTHS = ("calibrated", "one shifted", "one too flat")
+#: Subgroups and rows.
+SIZES = {"2 of 400": (2, 400), "5 of 1,000": (5, 1_000), "5 of 5,000": (5, 5_000), "20 of 5,000": (20, 5_000)}
+TRUTHS = ("calibrated", "shifted", "flat")
+TESTS = {"Kuiper": "kuiper", "gap test": "in-the-large"}
+#: What a sample says.
+SAYS = ("Kuiper: false", "gap test: false", "Kuiper: found", "gap test: found", "gaps: covered", "largest: covered")
+SAYS += ("differ: rejected",)
+ALPHA, LEVEL = 5, 95
 
 
 @dataclass(frozen=True)
 class InTheLarge(EstimatorWithSE):
-    """Size of the mean residual: calibration errors are not looked at here (their coverage: docs/coverage.md)."""
+    """Size of the mean residual: calibration errors are not looked at here."""
 
     def _power_and_se(self, problem: Problem, norm: float) -> PowerAndSE:
         residual = problem.outcomes - problem.scores
@@ -38,79 +54,113 @@ def drawn(truth: str, subgroups: int, n: int, rng: np.random.Generator) -> tuple
     subgroup = rng.choice(subgroups, n, p=share / share.sum())
     p = np.where(subgroup % 2 == 0, rng.beta(1, 3, n), rng.random(n))
     z = logit(p)
-    off = {"calibrated": z, "one shifted": z + 0.5, "one too flat": 1.6 * z}[truth]
+    off = {"calibrated": z, "shifted": z + 0.5, "flat": 1.6 * z}[truth]
     return subgroup, p, expit(np.where(subgroup == 1, off, z))
 
 
-def cell(truth: str, subgroups: int, n: int, repetitions: int) -> dict[str, float]:
-    """Shares of samples."""
-    rng = np.random.default_rng([subgroups, n, *truth.encode()])
-    kept = []
-    for _ in range(repetitions):
-        subgroup, p, right = drawn(truth, subgroups, n, rng)
-        y = (rng.random(n) < right).astype(int)
-        gaps = {g: float((right - p)[subgroup == g].mean()) for g in np.unique(subgroup)}
-        row = []
-        for test in ("kuiper", "in-the-large"):
-            found = cal.subgroup_calibration(
-                y, p, subgroup, test=test, estimator=InTheLarge(), n_resamples=999, random_state=rng
-            )
-            fine = [g.value != 1 or truth == "calibrated" for g in found.subgroups]
-            wrong = any(g.holm <= 0.05 for g, ok in zip(found.subgroups, fine, strict=True) if ok)
-            off = [g.holm <= 0.05 for g, ok in zip(found.subgroups, fine, strict=True) if not ok]
-            row += [wrong, off[0] if off else np.nan]
-        column = found.columns[0]
-        inside = [g.gap_interval.low <= gaps[g.value] <= g.gap_interval.high for g in found.subgroups]
-        pair = column.largest_difference
-        values = {g.name: gaps[g.value] for g in found.subgroups}
-        true = values[pair.first] - values[pair.second]
-        row += [np.mean(inside), pair.interval.low <= true <= pair.interval.high, column.heterogeneity.pvalue <= 0.05]
-        kept.append(row)
-    names = ("fwer kuiper", "power kuiper", "fwer large", "power large", "gaps", "difference", "heterogeneity")
-    return dict(zip(names, np.mean(np.array(kept, dtype=float), axis=0), strict=True))
+def sample(truth: str, sizes: str, seed: int) -> dict[str, float]:
+    """Subgroups that are called off, rightly and wrongly, and intervals that cover."""
+    rng = np.random.default_rng([seed, TRUTHS.index(truth), [*SIZES].index(sizes)])
+    subgroup, p, right = drawn(truth, *SIZES[sizes], rng)
+    y = (rng.random(p.size) < right).astype(int)
+    gaps = {g: float((right - p)[subgroup == g].mean()) for g in np.unique(subgroup)}
+    out: dict[str, float] = {}
+    for name, test in TESTS.items():
+        found = cal.subgroup_calibration(
+            y, p, subgroup, test=test, estimator=InTheLarge(), n_resamples=999, random_state=rng
+        )
+        rejected = {g.value: g.holm <= ALPHA / 100 for g in found.subgroups}
+        if truth != "calibrated":
+            out[f"{name}: found"] = float(rejected.pop(1))
+        out[f"{name}: false"] = float(any(rejected.values()))
+    (column,) = found.columns
+    covered = [g.gap_interval.low <= gaps[g.value] <= g.gap_interval.high for g in found.subgroups]
+    pair, values = column.largest_difference, {g.name: gaps[g.value] for g in found.subgroups}
+    true = values[pair.first] - values[pair.second]
+    out["gaps: covered"] = float(np.mean(covered))
+    out["largest: covered"] = float(pair.interval.low <= true <= pair.interval.high)
+    out["differ: rejected"] = float(column.heterogeneity.pvalue <= ALPHA / 100)
+    return out
 
 
-NOTE = """
-Written by `benchmarks/coverage/subgroups.py`: {repetitions} samples a row, in percent; standard error of an entry
-of 5 or 95 is
-{se:.1f}. *False* is the share of samples in which a calibrated subgroup is called off at 5 % after Holm's
-correction, wanted at most 5; *found* that in which the subgroup that is off is. *Gaps covered*: share of 95 %
-intervals of gaps that cover the true one, given the scores (mean over subgroups); *difference covered*: of the interval
-of the largest difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated.
-Subgroup sizes fall from the first to a tenth of it; base rates differ between subgroups.
-
-{table}
-
-- Holm's correction keeps its promise for both tests, within the noise of the simulation. A shift is found about as
-  often by Kuiper's test as by that of the gap.
-- Intervals of gaps are conservative up to 200 rows, where they are exact. The interval of the largest difference allows
-  for all pairs.
-- Heterogeneity is a test of intercepts: different slopes move it only as far as they move outcomes at the scores that
-  the subgroup has.
-- Rows that belong together (`groups=`) are simulated in
-  [groups_elsewhere.md](../benchmarks/coverage/groups_elsewhere.md).
-"""
+def said(kept: Kept, truth: str, sizes: str, what: str) -> tuple[float, float]:
+    """Per cent with a standard error, of samples or (gaps) of the subgroups of each."""
+    values = kept.where(truth=truth, sizes=sizes)[what]
+    if what.startswith("gaps") and np.ptp(values) > 0:
+        value, error = estimate(values)
+        return 100 * value, 100 * error
+    return percent(values)
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=400, write=True)
-    options = parser.parse_args()
-    lines = [
-        "| truth | subgroups | rows | Kuiper: false | found | gap: false | found | gaps covered | difference covered | "
-        "subgroups differ |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+def answer(kept: Kept) -> str:
+    false = {
+        (truth, sizes, name): said(kept, truth, sizes, f"{name}: false")
+        for truth in TRUTHS
+        for sizes in SIZES
+        for name in TESTS
+    }
+    over = sum(value - 2 * error > ALPHA for value, error in false.values())
+    gaps, largest = (
+        [said(kept, truth, sizes, what) for truth in TRUTHS for sizes in SIZES]
+        for what in ("gaps: covered", "largest: covered")
+    )
+    under = sum(value + 2 * error < LEVEL for value, error in gaps + largest)
+    power = {
+        (truth, name): np.mean([said(kept, truth, sizes, f"{name}: found")[0] for sizes in SIZES])
+        for truth in TRUTHS[1:]
+        for name in TESTS
+    }
+    found = [f"{power[truth, name]:.0f}" for truth in TRUTHS[1:] for name in TESTS]
+    return (
+        f"In {_range([v for v, _ in false.values()])} % of samples a calibrated subgroup is rejected at {ALPHA} %; "
+        f"{over} of {len(false)} shares are above that by more than two standard errors. 95 % intervals cover gaps in "
+        f"{_range([v for v, _ in gaps])} % and the largest difference in {_range([v for v, _ in largest])} %; {under} "
+        f"of {len(gaps + largest)} shares are below 95 % by more than two standard errors. On average over sizes "
+        f"Kuiper's test and that of the gap find a shifted subgroup in {found[0]} and {found[1]} %, a flat one in "
+        f"{found[2]} and {found[3]} %."
+    )
+
+
+def _range(values: list[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+def picture(kept: Kept) -> Figure:
+    cases = [(truth, sizes) for truth in TRUTHS for sizes in SIZES]
+    series = {f"{name}: false": [said(kept, *case, f"{name}: false") for case in cases] for name in TESTS}
+    for what in ("gaps", "largest"):
+        covered = [said(kept, *case, f"{what}: covered") for case in cases]
+        series[f"{what}: missed"] = [(100 - value, error) for value, error in covered]
+    return dots([f"{truth}, {sizes}" for truth, sizes in cases], series, "wrong, %", ALPHA)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "By subgroups and rows, in per cent of samples with standard errors: a calibrated subgroup rejected at 5 %"
+    yield "(*false*) and the one that is off (*found*), by Kuiper's test and that of the gap; 95 % intervals of gaps"
+    yield "and of the largest difference that cover; and whether the test of heterogeneity says that subgroups differ."
+    yield ""
+    yield from table(("truth", "what", *SIZES), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
     for truth in TRUTHS:
-        for subgroups, n in CASES:
-            found = cell(truth, subgroups, n, options.repetitions)
-            shown = ["" if np.isnan(v) else f"{100 * v:.1f}" for v in found.values()]
-            lines.append(f"| {truth} | {subgroups} | {n} | " + " | ".join(shown) + " |")
-            print(lines[-1], flush=True)
-    se = 100 * np.sqrt(0.05 * 0.95 / options.repetitions)
-    text = NOTE.format(repetitions=options.repetitions, se=se, table="\n".join(lines))
-    if options.write is not None:
-        write_section(options.write, "Subgroups", text)
+        for what in SAYS:
+            if truth == "calibrated" and "found" in what:
+                continue
+            cells = (said(kept, truth, sizes, what) for sizes in SIZES)
+            yield [truth, what, *(f"{value:.1f} ± {error:.1f}" for value, error in cells)]
 
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"truth": TRUTHS, "sizes": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+    quick=2,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,13 +1,25 @@
-"""Size and coverage of `subgroup_calibration` with many subgroups: sequential draws, the tail, few posterior draws.
+"""Do tests and intervals of `subgroup_calibration` keep their promises with many subgroups?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups_many [--repetitions 10000] [--write FILE]
+    python -m benchmarks.coverage.subgroups_many [--repetitions 100]
 
-Sizes: p-values of Kuiper's test of calibrated subgroups, as with more than fifty of them (199 draws, of which ten as
-large end it, and the tail beyond) and as with fewer (1999 draws). Coverage: 95 % intervals of calibration errors of a
-hundred subgroups of one sample, with 400 draws of the posterior, and of the same by fifty, with 2000.
+A sample is 250 calibrated subgroups, which Kuiper's test tests as it does *many* (more than fifty: at most 199 draws,
+of which ten as large as what was observed end it, and where none is the tail of the limit distribution by a
+saddlepoint, below 1/200) and as it does *few* (1999 draws, or more). Intervals are 95 % ones of calibration errors of
+a hundred subgroups of 300 rows with scores Beta(1, 3), half of them calibrated and half with true log odds 1.6 times
+those stated (*flat*): as one report, with 400 draws of the posterior, and as two reports on fifty subgroups, with
+2000.
 """
 
+from __future__ import annotations
+
+from ..speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
@@ -15,105 +27,129 @@ from calibrant.comparison.subgroups.build import SubgroupsOfRows
 from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.comparison.subgroups.statistics import subgroup_pvalues
 from calibrant.data.problem import Problem
-from calibrant.data.writing import write_text
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, table
+from ..pictures import dots
+from ..provenance import Kept
 
 #: Parameters of the scores' Beta distribution, and rows a subgroup.
-CASES = ((1.0, 1.0, 100), (1.0, 3.0, 100), (0.5, 25.0, 400), (1.0, 1.0, 1000))
+SCORES = {
+    "Beta(1, 1) × 100": (1.0, 1.0, 100),
+    "Beta(1, 3) × 100": (1.0, 3.0, 100),
+    "Beta(0.5, 25) × 400": (0.5, 25.0, 400),
+    "Beta(1, 1) × 1000": (1.0, 1.0, 1_000),
+}
+INTERVALS = "intervals"
+#: By how many subgroups a report would have, draws of the posterior.
+HOW = {"many": 400, "few": 2_000}
 LEVELS = (0.05, 0.01, 1e-3, 1e-4)
-TOGETHER = 2000
-SAMPLES = 10
+TOGETHER, OF_INTERVALS = 250, 100
+TRUTHS = ("calibrated", "flat")
 
 
-def pvalues(a: float, b: float, rows: int, number: int, *, many: bool) -> np.ndarray:
-    """Of so many calibrated subgroups."""
-    rng = np.random.default_rng([int(10 * a), int(10 * b), rows, many])
-    found = []
-    for start in range(0, number, TOGETHER):
-        codes = np.repeat(np.arange(min(TOGETHER, number - start)), rows)
-        s = rng.beta(a, b, codes.size)
-        column = Subgroups("subgroup", codes, tuple(range(int(codes[-1]) + 1)))
-        problem = Problem(s, (rng.random(codes.size) < s).astype(int))
-        cells = SubgroupsOfRows.of(problem, column, None).cells
-        found.append(subgroup_pvalues(cells, "kuiper", 199 if many else 1999, rng, 0.001, many=many))
-    return np.concatenate(found)
+def sample(scores: str, how: str, seed: int) -> dict[str, float]:
+    """Share of p-values up to each level, or of intervals that miss the true error; many and few have the same rows."""
+    if scores == INTERVALS:
+        return _intervals(how == "many", seed)
+    rng = np.random.default_rng([seed, [*SCORES].index(scores)])
+    a, b, rows = SCORES[scores]
+    codes = np.repeat(np.arange(TOGETHER), rows)
+    s = rng.beta(a, b, codes.size)
+    problem = Problem(s, (rng.random(codes.size) < s).astype(int))
+    cells = SubgroupsOfRows.of(problem, Subgroups("subgroup", codes, tuple(range(TOGETHER))), None).cells
+    many = how == "many"
+    found = subgroup_pvalues(cells, "kuiper", 199 if many else 1999, rng, 0.001, many=many)
+    return {f"p ≤ {level:g}": float(np.mean(found <= level)) for level in LEVELS}
 
 
-def coverage() -> dict[str, float]:
-    """Shares of intervals that cover the true error, by whether subgroups are calibrated and the number of draws."""
-    rng = np.random.default_rng(5)
-    held: dict[str, list[bool]] = {}
-    for sample in range(SAMPLES):
-        codes = np.repeat(np.arange(100), 300)
-        p = rng.beta(1, 3, codes.size)
-        right = np.where(codes % 2 == 0, p, expit(1.6 * logit(p)))
-        y = (rng.random(codes.size) < right).astype(int)
-        grid = rng.beta(1, 3, 200_000)
-        error = np.abs(expit(1.6 * logit(grid)) - grid).mean()
-        few = np.flatnonzero(codes < 50), np.flatnonzero(codes >= 50)
-        reports = {"400": [cal.subgroup_calibration(y, p, codes, n_resamples=99, random_state=sample)]}
-        reports["2000"] = [
-            cal.subgroup_calibration(y[i], p[i], codes[i], n_resamples=99, random_state=sample) for i in few
-        ]
-        for draws, each in reports.items():
-            for one in (subgroup for report in each for subgroup in report.subgroups):
-                calibrated = one.value % 2 == 0
-                low, high = one.error_interval
-                name = f"{'calibrated' if calibrated else 'too flat'}, {draws} draws"
-                held.setdefault(name, []).append(low <= (0.0 if calibrated else error) <= high)
-    return {name: float(np.mean(values)) for name, values in held.items()}
+@cache
+def true_error() -> float:
+    """Of a flat subgroup."""
+    grid = np.random.default_rng(5).beta(1, 3, 200_000)
+    return float(np.abs(expit(1.6 * logit(grid)) - grid).mean())
 
 
-NOTE = """
-Written by `benchmarks/coverage/subgroups_many.py`: {repetitions:,} calibrated subgroups a row. Shares of p-values of
-Kuiper's test up to a level, with their standard errors; wanted at most the level. *Many*: as with more than fifty
-subgroups, 199 draws at most, of which ten as large as what was observed end it, and where none is the tail of the limit
-distribution by a saddlepoint (below 1/200, so at the two last levels). *Few*: 1999 draws, or more.
-
-{sizes}
-
-Shares of 95 % intervals of calibration errors that cover the true one: {samples} samples of a hundred subgroups of 300
-rows with scores Beta(1, 3), half of them calibrated and half with log odds 1.6 times too small; each sample as one
-report, whose intervals have 400 draws of the posterior, and as two reports on fifty subgroups, with 2000. Standard
-error of a share of 95 %: {se:.1f} %.
-
-{coverage}
-
-- Sequential draws hold their size, and so does the tail: it is conservative, as running sums stop at few places, and
-  holds for rare outcomes, whose sums are far from normal.
-- Fewer draws of the posterior change the coverage of its intervals by nothing that can be seen.
-"""
+def _intervals(many: bool, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, len(SCORES)])
+    codes = np.repeat(np.arange(OF_INTERVALS), 300)
+    p = rng.beta(1, 3, codes.size)
+    y = (rng.random(codes.size) < np.where(codes % 2 == 0, p, expit(1.6 * logit(p)))).astype(int)
+    parts = [codes >= 0] if many else [codes < OF_INTERVALS // 2, codes >= OF_INTERVALS // 2]
+    missed: dict[str, list[bool]] = {truth: [] for truth in TRUTHS}
+    for part in parts:
+        report = cal.subgroup_calibration(y[part], p[part], codes[part], n_resamples=99, random_state=seed)
+        for one in report.subgroups:
+            truth, (low, high) = TRUTHS[one.value % 2], one.error_interval
+            missed[truth].append(not low <= (0.0 if truth == "calibrated" else true_error()) <= high)
+    return {f"{truth} missed": float(np.mean(values)) for truth, values in missed.items()}
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=10_000, write=True)
-    options = parser.parse_args()
-    lines = ["| scores | rows | subgroups | " + " | ".join(f"{level:g}" for level in LEVELS) + " |"]
-    lines.append("|---|--:|---|" + "--:|" * len(LEVELS))
-    for a, b, rows in CASES:
-        for many in (True, False):
-            number = options.repetitions if many else options.repetitions // 10
-            found = pvalues(a, b, rows, number, many=many)
-            cells = []
-            for level in LEVELS:
-                share = np.mean(found <= level)
-                cells.append(f"{share:.2g} ± {np.sqrt(max(share, level) / number):.1g}" if level * number >= 2 else "")
-            lines.append(f"| Beta({a:g}, {b:g}) | {rows} | {'many' if many else 'few'} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    table = ["| subgroups | share held |", "|---|--:|"]
-    table += [f"| {name} | {100 * share:.1f} % |" for name, share in coverage().items()]
-    text = NOTE.format(
-        repetitions=options.repetitions,
-        sizes="\n".join(lines),
-        samples=SAMPLES,
-        se=100 * np.sqrt(0.05 * 0.95 / (50 * SAMPLES)),
-        coverage="\n".join(table),
+def share_of(kept: Kept, scores: str, how: str, what: str) -> tuple[float, float]:
+    """A share of subgroups and its standard error over samples: that of half a hit where there is none."""
+    values = kept.where(scores=scores, how=how)[what]
+    value, error = estimate(values)
+    return value, error if value else 0.5 / (TOGETHER * values.size)
+
+
+def answer(kept: Kept) -> str:
+    shares = {
+        (scores, how, level): share_of(kept, scores, how, f"p ≤ {level:g}")
+        for scores in SCORES
+        for how in HOW
+        for level in LEVELS
+    }
+    means = {
+        how: ", ".join(f"{100 * np.mean([shares[s, how, level][0] for s in SCORES]):.2g}" for level in LEVELS)
+        for how in HOW
+    }
+    over = {how: sum(v - 2 * e > key[2] for key, (v, e) in shares.items() if key[1] == how) for how in HOW}
+    missed = {how: [share_of(kept, INTERVALS, how, f"{truth} missed") for truth in TRUTHS] for how in HOW}
+    covered = {how: " and ".join(f"{100 * (1 - v):.1f} ± {100 * e:.1f}" for v, e in missed[how]) for how in HOW}
+    levels = ", ".join(f"{level:g}" for level in LEVELS)
+    return (
+        f"P-values of calibrated subgroups are at most {levels} in {means['many']} % as of many, and in "
+        f"{means['few']} % as of few; {over['many']} and {over['few']} of {len(shares) // 2} shares are above the "
+        f"level by more than two standard errors. 95 % intervals of calibrated and flat subgroups cover in "
+        f"{covered['many']} % with {HOW['many']} draws, in {covered['few']} % with {HOW['few']:,}."
     )
-    print(text)
-    if options.write is not None:
-        write_text(options.write, f"# Many subgroups\n\n{text.strip()}\n")
 
+
+def picture(kept: Kept) -> Figure:
+    cases = [(scores, level) for level in LEVELS[:3] for scores in SCORES]
+    series = {}
+    for how in HOW:
+        pairs = [(share_of(kept, scores, how, f"p ≤ {level:g}"), level) for scores, level in cases]
+        series[how] = [(value / level, error / level) for (value, error), level in pairs]
+    names = [f"{scores}, level {level:g}" for scores, level in cases]
+    return dots(names, series, "share of p-values up to the level, over the level", 1.0)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Per cent of subgroups with standard errors, by the Beta distribution of scores and rows of each: p-values"
+    yield "of calibrated ones up to a level, as of many subgroups and of few; below 5 %, 95 % intervals that miss the"
+    yield "error."
+    yield ""
+    yield from table(("subgroups", "as of", *(f"{100 * level:g} %" for level in LEVELS)), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for scores in SCORES:
+        for how in HOW:
+            shares = (share_of(kept, scores, how, f"p ≤ {level:g}") for level in LEVELS)
+            yield [scores, how, *(_shown(*pair, digits) for pair, digits in zip(shares, (2, 2, 2, 3), strict=True))]
+    for truth in TRUTHS:
+        for how in HOW:
+            yield [f"missed, {truth}", how, _shown(*share_of(kept, INTERVALS, how, f"{truth} missed")), "", "", ""]
+
+
+def _shown(value: float, error: float, digits: int = 2) -> str:
+    return f"{100 * value:.{digits}f} ± {100 * error:.{digits}f}"
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"scores": [*SCORES, INTERVALS], "how": HOW}, sample, answer, page, picture, repetitions=100, quick=2
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
