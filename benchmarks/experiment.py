@@ -97,6 +97,15 @@ class Experiment:
         return self.module.removeprefix("benchmarks.")
 
     @property
+    def question(self) -> str:
+        """The first line of the script's docstring."""
+        return self._texts[0]
+
+    @property
+    def _texts(self) -> list[str]:
+        return _paragraphs(sys.modules[self.sample.__module__].__doc__)
+
+    @property
     def data(self) -> Path:
         """The data file."""
         return DATA / Path(*self.name.split(".")).with_suffix(".csv")
@@ -197,7 +206,7 @@ class Experiment:
 
     def rendered(self) -> str:
         """The page: question, answer, picture, table, setting, and where its numbers come from."""
-        question, *setting = _paragraphs(sys.modules[self.sample.__module__].__doc__)
+        question, *setting = self._texts
         parts = [f"# {question}", _wrapped(self.answer(self.kept))]
         if self.picture is not None:
             parts.append(f"![{question}]({self.picture_file.name})")

@@ -4,12 +4,18 @@ A page quotes with a comment, which is not shown, before the figure, and one beh
 
     covers in <!-- figure coverage.shares coverage "draws as rows" -->94.8<!-- end --> % of samples
 
-The comment names the experiment, the figure (one of its ``figures``) and what it is of. The text between is written
-by this script; ``--check`` writes nothing and fails where a page says something else.
+The comment names the experiment, the figure (one of its ``figures``) and what it is of. A list of links to pages of
+experiments, with the question that each asks, is a quotation too::
+
+    <!-- questions coverage.power coverage.sums_tests -->
+    <!-- end -->
+
+The text between is written by this script; ``--check`` writes nothing and fails where a page says something else.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -22,7 +28,7 @@ from . import arguments
 from .experiment import every_experiment
 from .provenance import ROOT
 
-_QUOTED = re.compile(r"<!-- figure (?P<call>[^\n]*?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
+_QUOTED = re.compile(r"(?P<start><!-- (?P<kind>figure|questions) (?P<call>[^>]*?) -->).*?<!-- end -->", re.DOTALL)
 
 
 def pages() -> Iterable[Path]:
@@ -30,20 +36,28 @@ def pages() -> Iterable[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
 
 
-def filled(text: str) -> str:
-    """A page with its figures as they are kept."""
+def filled(text: str, page: Path) -> str:
+    """A page with its figures as they are kept, and its questions as they are asked."""
     experiments = every_experiment() if _QUOTED.search(text) else {}
 
     def one(found: re.Match[str]) -> str:
-        name, figure, *given = shlex.split(found["call"])
-        return f"<!-- figure {found['call']} -->{experiments[name].figure(figure, *given)}<!-- end -->"
+        given = shlex.split(found["call"])
+        if found["kind"] == "figure":
+            said = experiments[given[0]].figure(*given[1:])
+        else:
+            asked = (experiments[name] for name in given)
+            links = [
+                f"- [{e.question}]({os.path.relpath(e.page_file, page.parent)})" for e in asked if e.page_file.is_file()
+            ]
+            said = "\n\n" + "".join(f"{link}\n" for link in links) + "\n"
+        return f"{found['start']}{said}<!-- end -->"
 
     return _QUOTED.sub(one, text)
 
 
 def wrong() -> list[str]:
     """Pages that say something else than the data files."""
-    return [str(p.relative_to(ROOT)) for p in pages() if filled(text := p.read_text(encoding="utf-8")) != text]
+    return [str(p.relative_to(ROOT)) for p in pages() if filled(text := p.read_text(encoding="utf-8"), p) != text]
 
 
 def main() -> None:
@@ -53,8 +67,8 @@ def main() -> None:
         sys.exit("\n".join(f"{name} quotes a figure that is not what is kept" for name in wrong()) or 0)
     for path in pages():
         text = path.read_text(encoding="utf-8")
-        if filled(text) != text:
-            write_text(path, filled(text))
+        if filled(text, path) != text:
+            write_text(path, filled(text, path))
             print(path.relative_to(ROOT))
 
 

@@ -198,10 +198,17 @@ def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
     one.run(4)
     monkeypatch.setattr(parts["quotes"], "every_experiment", lambda: {one.name: one})
     true = one.figure("mean", "other, one")
+    page = parts["experiment"].ROOT / "docs" / "evidence.md"
     text = 'About <!-- figure coverage.means mean "other, one" -->7<!-- end --> of all.'
-    filled = parts["quotes"].filled(text)
+    filled = parts["quotes"].filled(text, page)
     assert filled == text.replace("-->7<!--", f"-->{true}<!--")
-    assert parts["quotes"].filled(filled) == filled
+    assert parts["quotes"].filled(filled, page) == filled
+    asked = "<!-- questions coverage.means -->\nold\n<!-- end -->"
+    assert parts["quotes"].filled(asked, page) == "<!-- questions coverage.means -->\n\n\n<!-- end -->"
+    one.page_file.parent.mkdir(parents=True)
+    one.write_page()
+    listed = f"- [{one.question}](../benchmarks/coverage/means.md)"
+    assert parts["quotes"].filled(asked, page) == f"<!-- questions coverage.means -->\n\n{listed}\n\n<!-- end -->"
 
 
 def test_experiments_of_the_project_are_found_and_their_data_is_theirs(parts, monkeypatch):
@@ -216,3 +223,16 @@ def test_experiments_of_the_project_are_found_and_their_data_is_theirs(parts, mo
         if one.data.is_file():
             assert one.kept.header["experiment"] == one.module
             assert {*one.cases, "seed"} < set(one.kept.columns)
+
+
+def test_every_experiment_is_in_the_index_of_evidence_or_of_development(parts, monkeypatch):
+    monkeypatch.undo()
+    sys.path.insert(0, str(ROOT))
+    try:
+        found = importlib.import_module("benchmarks.experiment").every_experiment()
+    finally:
+        sys.path.remove(str(ROOT))
+    pages = {name: (ROOT / "docs" / name).read_text() for name in ("evidence.md", "development/index.md")}
+    for name, one in found.items():
+        listed = pages["development/index.md" if one.at.startswith("docs/development/") else "evidence.md"]
+        assert f" {name} " in listed.replace("\n", " "), name
