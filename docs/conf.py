@@ -42,6 +42,7 @@ exclude_patterns = [
     "examples",
     "gallery_examples",
     "auto_examples/*.ipynb",
+    "sg_execution_times.rst",
     "**/sg_execution_times.rst",
     "**/.ipynb_checkpoints",
 ]

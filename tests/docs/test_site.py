@@ -67,16 +67,17 @@ PROBE = """<!doctype html><body><script>
 })();
 </script></body>"""
 
-#: Searches as a reader does, and waits for what is found.
+#: Searches as a reader does, and waits until no more is found.
 SEARCH = """<!doctype html><body><iframe src="/search.html?q=temperature" style="width:1000px;height:900px"></iframe>
 <script>
+let before = 0;
 const wait = setInterval(() => {
   const found = document.querySelector("iframe").contentDocument.querySelectorAll("#search-results li a");
-  if (!found.length) return;
+  if (!found.length || found.length !== before) { before = found.length; return; }
   clearInterval(wait);
   const out = document.createElement("pre"); out.id = "probe";
   out.textContent = JSON.stringify(Array.from(found).map((a) => a.textContent)); document.body.append(out);
-}, 100);
+}, 500);
 </script></body>"""
 
 
