@@ -1,11 +1,12 @@
-"""Do the value of the default and its `.corrected` say the same? Shares of samples in which they do not, and trials.
+"""Do the value of the default and its `.corrected` say the same?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.agreement --store FILE [--repetitions 20] [--write FILE]
+    python -m benchmarks.coverage.agreement [--repetitions 100]
 
 The value is the posterior mean under a prior of typical models, found without draws; `.corrected` is the median of
-draws under a wide prior, with a share of exactly calibrated models. Trials: the median without that share; and the
-value moved by what its map misses of the outcomes (one step, as draws are). Truths are those of `local_truths`,
-`near_ends` and `assumptions`, none of which the default was made on.
+draws under a wide prior, with a share of exactly calibrated models. They are *apart* where they differ by more than
+10 % of the width of the 95 % interval. Two alternatives beside them: the median without that share (*unshared*), and
+the value moved by what its map misses of the outcomes (*moved*; one step, as draws are). Truths are those of
+`local_truths`, `near_ends` and `assumptions`, on none of which the default was made.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
 import zlib
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import erf
 
 import calibrant as cal
@@ -28,14 +31,16 @@ from calibrant.estimators.maps import FittedMaps
 from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
-from .. import arguments
-from ..store import found_of
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 from . import assumptions, local_truths, near_ends
 
 SIZES, DRAWS, TENTH = (5000, 20_000), 800, 0.1
 KINDS: dict[str, dict[str, tuple[local_truths.Scores, local_truths.Map]]] = {
-    "wrong on a part of the scores": local_truths.LOCAL,
-    "wrong near 0 and 1": {k: v for k, v in near_ends.TRUTHS.items() if "calibrated" not in k},
+    "wrong on a part": local_truths.LOCAL,
+    "wrong near 0, 1": {k: v for k, v in near_ends.TRUTHS.items() if "calibrated" not in k},
     "wrong elsewhere": {
         t.name: (lambda rng, n, t=t: t.scores(n, rng), t.chance)  # type: ignore[misc]
         for t in assumptions.TRUTHS
@@ -44,12 +49,13 @@ KINDS: dict[str, dict[str, tuple[local_truths.Scores, local_truths.Map]]] = {
     "calibrated": local_truths.CALIBRATED | {k: v for k, v in near_ends.TRUTHS.items() if "calibrated" in k},
 }
 TRUTHS = {name: truth for kind in KINDS.values() for name, truth in kind.items()}
-#: Numbers, by their words.
-NUMBERS = ("the value", "`.corrected`", "the median without the share", "the value, moved")
+#: Pairs of numbers.
+PAIRS = (("value", "corrected"), ("value", "unshared"), ("moved", "corrected"))
+OTHERS = ("corrected", "unshared", "moved")
 
 
 @cache
-def truth(name: str) -> float:
+def error_of(name: str) -> float:
     scores, right = TRUTHS[name]
     s = scores(np.random.default_rng(zlib.crc32(name.encode())), 4_000_000)
     return float(np.abs(right(s) - s).mean())
@@ -66,66 +72,106 @@ def missed(maps: FittedMaps) -> np.ndarray:
     return total if maps.local is None else maps.average(total, maps.local, missed(maps.local))
 
 
-def found(name: str, n: int, repetitions: int) -> dict[str, list[list[float]]]:
-    """Interval and numbers of samples side by side."""
-    scores, right = TRUTHS[name]
-    rng = np.random.default_rng([47, zlib.crc32(name.encode()), n])
-    s = scores(rng, repetitions * n).reshape(repetitions, n)
+def sample(truth: str, rows: int, seed: int) -> dict[str, float]:
+    """Interval, numbers, and the true error."""
+    scores, right = TRUTHS[truth]
+    rng = np.random.default_rng([seed, 47, [*TRUTHS].index(truth), SIZES.index(rows)])
+    s = scores(rng, rows)
     d, estimator = distributions("imbalance")[0], cal.EmpiricalBayes()
-    (problem,) = d.problems(s, (rng.random(s.shape) < right(s)).astype(float), d.notions[0])
+    (problem,) = d.problems(s[None], (rng.random(s.shape) < right(s)).astype(float)[None], d.notions[0])
     sums = estimator.summarize(problem)
-    drawn = estimator._draws(sums, 1, DRAWS, np.random.default_rng(n))
-    question = Question("class-specific", 1.0, 0.95, (None,), (1.0,), "power", False, n, float(n))
-    out = []
-    for some, cells in rank_cells(sums, 1 << 14):
-        values, moved = expected_power(cells, TYPICAL, 1), missed(FittedMaps.of(cells, TYPICAL))
-        for value, more, i in zip(values, moved, some, strict=True):
-            read = credible(ErrorDraws(drawn.powers[i : i + 1], drawn.log_odds[i : i + 1], drawn.corrected), question)
-            median = max(float(np.median(drawn.powers[i])), 0.0)
-            out.append([*map(float, read.interval), value, read.median, median, max(value + more, 0.0)])
-    return {"samples": out}
+    drawn = estimator._draws(sums, 1, DRAWS, rng)
+    question = Question("class-specific", 1.0, 0.95, (None,), (1.0,), "power", False, rows, float(rows))
+    ((_, cells),) = rank_cells(sums, 1 << 14)
+    value, more = expected_power(cells, TYPICAL, 1)[0], missed(FittedMaps.of(cells, TYPICAL))[0]
+    read = credible(ErrorDraws(drawn.powers, drawn.log_odds, drawn.corrected), question)
+    low, high = map(float, read.interval)
+    return {
+        "error": error_of(truth),
+        "low": low,
+        "high": high,
+        "value": float(value),
+        "corrected": float(read.median),
+        "unshared": max(float(np.median(drawn.powers[0])), 0.0),
+        "moved": max(float(value + more), 0.0),
+    }
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=20, only="truths", write=True, store=True).parse_args()
-    asked = [(name, n, options.repetitions) for name in TRUTHS if options.only in name for n in SIZES]
-    known = found_of(options.store, asked, found)
-    lines = [
-        "# Do the value and `.corrected` say the same?",
-        "",
-        f"Written by `python -m benchmarks.coverage.agreement --repetitions {options.repetitions}`. Samples in which",
-        "two numbers differ by more than 10 % of the width of the 95 % interval, in %; where in its interval the value",
-        "lies (5 %, median and 95 % of the samples, from 0, the lower end, to 1); and the RMSE of each number over",
-        "that of the value, in the geometric mean over truths (of means, where they are calibrated).",
-        "",
-        "| truths | rows | value and `.corrected` | value and median without the share | moved and `.corrected` "
-        "| place of the value | " + " | ".join(f"RMSE, {name}" for name in NUMBERS[1:]) + " |",
-        "|---|--:|--:|--:|--:|---|" + "--:|" * (len(NUMBERS) - 1),
-    ]
-    for kind, truths in KINDS.items():
+def answer(kept: Kept) -> str:
+    apart = {kind: [100 * _apart(kept, kind, n, *PAIRS[0]).mean() for n in SIZES] for kind in KINDS}
+    ratios = {kind: [_ratio(kept, kind, n, "corrected")[0] for n in SIZES] for kind in KINDS}
+    wrong = [kind for kind in KINDS if kind != "calibrated"]
+    low, high = zip(*(_places(kept, kind, n) for kind in KINDS for n in SIZES), strict=True)
+    return (
+        f"They are apart in {_span([v for kind in wrong for v in apart[kind]], 0)} % of samples by kind and size where "
+        f"the model is wrong, and in {_span(apart['calibrated'], 0)} % where it is calibrated. The RMSE of "
+        f"`.corrected` is {_span([v for kind in wrong for v in ratios[kind]])} times the value's where the model is "
+        f"wrong, and its mean {_span(ratios['calibrated'])} times where it is calibrated. Of each kind and size, 90 % "
+        f"of values lie between {min(low):.2f} and {max(high):.2f} of their interval."
+    )
+
+
+def _span(values: list[float], digits: int = 2) -> str:
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def picture(kept: Kept) -> Figure:
+    cases = [(kind, n) for kind in KINDS for n in SIZES]
+    series = {" and ".join(pair): [percent(_apart(kept, kind, n, *pair)) for kind, n in cases] for pair in PAIRS}
+    return dots([f"{kind}, {n:,} rows" for kind, n in cases], series, "samples in which the two are apart, %")
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "*apart*: samples in which value and `.corrected` are, in per cent with standard errors. *place*: where in"
+    yield "its interval the value lies in 90 % of samples, from 0 to 1. Then RMSE over the value's, as the geometric"
+    yield "mean over truths with a standard error over them (of means, where models are calibrated)."
+    yield ""
+    yield from table(("truths", "rows", "apart", "place", "`.corrected`", "unshared", "moved"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for kind in KINDS:
         for n in SIZES:
-            keys = [(name, n, options.repetitions) for name in truths if options.only in name]
-            if not keys:
-                continue
-            each = {key[0]: np.array(known[key]["samples"]) for key in keys}
-            low, high, value, corrected, median, moved = np.concatenate(list(each.values())).T
-            width = high - low
-            apart = [
-                f"{100 * np.mean(np.abs(a - b) > TENTH * width):.0f}"
-                for a, b in ((value, corrected), (value, median), (moved, corrected))
-            ]
-            place = " / ".join(f"{q:.2f}" for q in np.quantile((value - low) / width, [0.05, 0.5, 0.95]))
-            ratios = []
-            for name, samples in each.items():
-                errors = samples[:, 2:] - truth(name)
-                size = np.sqrt(np.mean(errors**2, axis=0)) if truth(name) > 1e-9 else errors.mean(axis=0)
-                ratios.append(np.maximum(size[1:], 1e-6) / size[0])
-            means = np.exp(np.mean(np.log(ratios), axis=0))
-            lines.append(
-                f"| {kind} | {n:,} | {' | '.join(apart)} | {place} | " + " | ".join(f"{m:.2f}" for m in means) + " |"
-            )
-    arguments.finish(options, lines)
+            low, high = _places(kept, kind, n)
+            ratios = [_ratio(kept, kind, n, name) for name in OTHERS]
+            cells = [f"{ratios[0][0]:.2f} ± {ratios[0][1]:.2f}", *(f"{one:.2f}" for one, _ in ratios[1:])]
+            yield [kind, f"{n:,}", share(_apart(kept, kind, n, *PAIRS[0])), f"{low:.2f} to {high:.2f}", *cells]
 
+
+def _of(kept: Kept, kind: str, n: int) -> list[Kept]:
+    return [kept.where(truth=name, rows=n) for name in KINDS[kind]]
+
+
+def _apart(kept: Kept, kind: str, n: int, one: str, other: str) -> np.ndarray:
+    """In which samples two numbers differ by more than a tenth of the interval's width."""
+    parts = _of(kept, kind, n)
+    return np.concatenate([np.abs(p[one] - p[other]) > TENTH * (p["high"] - p["low"]) for p in parts]).astype(float)
+
+
+def _places(kept: Kept, kind: str, n: int) -> tuple[float, float]:
+    """Between which places of its interval the value lies in 90 % of samples."""
+    parts = _of(kept, kind, n)
+    places = np.concatenate([(p["value"] - p["low"]) / (p["high"] - p["low"]) for p in parts])
+    low, high = np.quantile(places, [0.05, 0.95])
+    return float(low), float(high)
+
+
+def _ratio(kept: Kept, kind: str, n: int, name: str) -> tuple[float, float]:
+    """RMSE over the value's, or mean where it is the error itself: geometric mean over truths, and its error."""
+    logs = []
+    for part in _of(kept, kind, n):
+        true = part["error"]
+        sizes = [
+            float(np.sqrt(np.mean((part[one] - true) ** 2))) if true[0] > 1e-9 else float(part[one].mean())
+            for one in (name, "value")
+        ]
+        logs.append(np.log(max(sizes[0], 1e-6) / sizes[1]))
+    middle = float(np.exp(np.mean(logs)))
+    return middle, middle * float(np.std(logs, ddof=1) / np.sqrt(len(logs)))
+
+
+EXPERIMENT = Experiment(__spec__.name, {"truth": [*TRUTHS], "rows": SIZES}, sample, answer, page, picture)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

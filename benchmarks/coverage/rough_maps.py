@@ -1,9 +1,12 @@
-"""Coverage where maps are rough: support vector machines of the known-truth benchmark, by the default and by `assume`.
+"""Do intervals of `estimate` cover the error of support vector machines, whose maps are rough?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.rough_maps [--repetitions 16] [--write FILE]
+    python -m benchmarks.coverage.rough_maps [--repetitions 100]
 
 The support vector machines among the first 24 distributions of `calibrant benchmark` in its order of work, which are
-those of `docs/coverage.md`, from pools of 500,000 rows. Nothing was chosen on them.
+those of `docs/coverage.md`; a truth is that of a pool of 500,000 rows. Their confidence and the probabilities of their
+classes have maps with gaps of -0.3 to 0.5 that change their sign dozens of times. *Smooth* is the default;
+`assume="variation:1"` takes only that the map's variation is 1 at most. Both are read from the same rows. Nothing was
+chosen on these machines.
 """
 
 from __future__ import annotations
@@ -11,69 +14,114 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
-from calibrant.benchmark.config import Config
-from calibrant.benchmark.pool import NOTIONS, draw_pool, truth_of
-from calibrant.data.writing import write_text
+from calibrant.benchmark.config import Config, Distribution
+from calibrant.benchmark.pool import NOTIONS, Pool, draw_pool, truth_of
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import mean, percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-FIRST, SIZES, WAYS = 24, (1000, 5000), ("smooth", "variation:1")
-HEAD = """
-# Where maps are rough: support vector machines
-
-Written by
-`python -m benchmarks.coverage.rough_maps --repetitions REPETITIONS --write benchmarks/coverage/rough_maps.md`: how
-often 95 % intervals of `estimate` cover the true error, in percent, and their mean ends. The confidence of these
-machines and the probabilities of their classes have maps with gaps of -0.3 to 0.5 that change their sign dozens of
-times. *Smooth* is the default; `assume="variation:1"` takes only that the map's variation is 1 at most. The default
-does not reach 90 % because of the machines of five and seven classes with two features, which no smooth map follows at
-these sizes.
-"""
+SIZES, WAYS, LEVEL = (1000, 5000), ("smooth", "variation:1"), 95
+CONFIG = Config(pool=500_000, rows=500_000, sets=10)
+#: Machines by classes and features; two of them have the same.
+_FOUND = sorted(
+    (d for d in CONFIG.shuffled[:24] if d.model == "svc"), key=lambda d: (d.classes, d.dimensions, d.mixture)
+)
+MACHINES: dict[str, Distribution] = {}
+for _one in _FOUND:
+    _name = f"{_one.classes} × {_one.dimensions}"
+    MACHINES[_name + (" b" if _name in MACHINES else "")] = _one
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=16, write=True).parse_args()
-    config = Config(pool=500_000, rows=500_000, sets=10)
-    lines = [HEAD.strip().replace("REPETITIONS", str(options.repetitions)) + "\n"]
-    lines.append("| classes | features | notion | n | true error | smooth | ends | variation:1 | ends |")
-    lines.append("|--:|--:|---|--:|--:|--:|---|--:|---|")
-    total: dict[tuple[str, int], list[list[float]]] = {}
-    for d in config.shuffled[:FIRST]:
-        if d.model != "svc":
-            continue
-        pool = draw_pool(config, d)
+@cache
+def pool_of(machine: str) -> Pool:
+    return draw_pool(CONFIG, MACHINES[machine])
+
+
+def sample(machine: str, rows: int, seed: int) -> dict[str, float]:
+    """Intervals of both notions, and the truths that they should cover."""
+    pool = pool_of(machine)
+    chosen = np.random.default_rng([seed, rows]).integers(len(pool.labels), size=rows)
+    given = {"labels": range(MACHINES[machine].classes), "random_state": seed}
+    out = {}
+    for notion in NOTIONS:
+        truth = truth_of(pool.truth, notion, 1.0).truth
+        out[f"{notion}: truth"] = truth
+        for way in WAYS:
+            found = cal.estimate(pool.labels[chosen], pool.scores[chosen], assume=way, notion=notion, **given).interval
+            out[f"{notion}, {way}: covered"] = float(found.low <= truth <= found.high)
+            out[f"{notion}, {way}: width"] = found.high - found.low
+    return out
+
+
+def answer(kept: Kept) -> str:
+    told = []
+    for way in WAYS:
+        every = {
+            f"{machine}, {notion}": kept.where(machine=machine)[f"{notion}, {way}: covered"]
+            for machine in MACHINES
+            for notion in NOTIONS
+        }
+        over = mean(np.array([100 * values.mean() for values in every.values()]), 1)
+        less = [f"{name}: {share(values)}" for name, values in every.items() if percent(values)[0] < LEVEL]
+        told.append(f"{over} % of samples ({'in less for ' + '; '.join(less) if less else 'nowhere in less'})")
+    ratios = [_wider(kept, machine, notion) for machine in MACHINES for notion in NOTIONS]
+    return (
+        f"{LEVEL} % intervals of the default cover the error in {told[0]}, with a standard error over machines and "
+        f'notions. Those of `assume="{WAYS[1]}"` cover it in {told[1]}, and are {min(ratios):.1f} to '
+        f"{max(ratios):.1f} times as wide."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    cases = {f"{machine}, {notion}": (machine, notion) for machine in MACHINES for notion in NOTIONS}
+    series = {
+        f"{way}, {n:,}": [
+            percent(kept.where(machine=machine, rows=n)[f"{notion}, {way}: covered"])
+            for machine, notion in cases.values()
+        ]
+        for way in WAYS
+        for n in SIZES
+    }
+    figure = dots([*cases], series, "intervals that cover the error, %", float(LEVEL))
+    figure.axes[0].set_xlim(-2, 102)
+    return figure
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Intervals that cover the error, in per cent with standard errors, by rows: of the default, and of"
+    yield "`variation:1` (*V*), which are *wider* so many times. Machines by classes × features."
+    yield ""
+    head = ("machine", "notion", "error", "1,000", "5,000", "V, 1,000", "V, 5,000", "wider")
+    yield from table(head, _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for machine in MACHINES:
         for notion in NOTIONS:
-            truth = truth_of(pool.truth, notion, 1.0).truth
-            for n in SIZES:
-                found = np.empty((options.repetitions, len(WAYS), 2))
-                for i in range(options.repetitions):
-                    rows = np.random.default_rng([i, n]).integers(len(pool.labels), size=n)
-                    given = {"notion": notion, "labels": range(d.classes), "random_state": i}
-                    for j, way in enumerate(WAYS):
-                        found[i, j] = cal.estimate(pool.labels[rows], pool.scores[rows], assume=way, **given).interval
-                covered = 100 * ((found[..., 0] <= truth) & (truth <= found[..., 1])).mean(axis=0)
-                total.setdefault((notion, n), []).append(covered.tolist())
-                ends = [f"{low:.3f} to {high:.3f}" for low, high in found.mean(axis=0)]
-                shown = " | ".join(f"{share:.0f} | {end}" for share, end in zip(covered, ends, strict=True))
-                lines.append(f"| {d.classes} | {d.dimensions} | {notion} | {n:,} | {truth:.4f} | {shown} |")
-                print(lines[-1], flush=True)
-    lines.append("\n| notion | n | smooth: mean ± standard error over distributions | lowest | variation:1 | lowest |")
-    lines.append("|---|--:|--:|--:|--:|--:|")
-    for (notion, n), rows in total.items():
-        share = np.array(rows)
-        error = share.std(axis=0, ddof=1) / np.sqrt(len(share))
-        cells = " | ".join(
-            f"{m:.1f} ± {e:.1f} | {least:.0f}"
-            for m, e, least in zip(share.mean(axis=0), error, share.min(axis=0), strict=True)
-        )
-        lines.append(f"| {notion} | {n:,} | {cells} |")
-    print("\n".join(lines[-5:]))
-    if options.write is not None:
-        write_text(options.write, "\n".join(lines) + "\n")
+            parts = [kept.where(machine=machine, rows=n) for n in SIZES]
+            covered = [percent(some[f"{notion}, {way}: covered"]) for way in WAYS for some in parts]
+            cells = [f"{p:.0f} ± {error:.0f}" for p, error in covered]
+            error = f"{parts[0][f'{notion}: truth'][0]:.4f}"
+            yield [machine, notion, error, *cells, f"{_wider(kept, machine, notion):.1f}"]
 
+
+def _wider(kept: Kept, machine: str, notion: str) -> float:
+    """Ratio of mean widths."""
+    some = kept.where(machine=machine)
+    free, smooth = (some[f"{notion}, {way}: width"].mean() for way in reversed(WAYS))
+    return float(free / smooth)
+
+
+EXPERIMENT = Experiment(__spec__.name, {"machine": [*MACHINES], "rows": SIZES}, sample, answer, page, picture, quick=1)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
