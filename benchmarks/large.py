@@ -12,10 +12,7 @@ from __future__ import annotations
 from .speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import importlib
-import json
 import resource
-import subprocess
 import sys
 import time
 import warnings
@@ -31,8 +28,10 @@ from calibrant.calibrators import OneVsRest, PlattScaling, default_candidates, n
 from .experiment import Experiment
 from .markdown import table
 from .pictures import dots
-from .provenance import ROOT, Kept
+from .process import alone, peak
+from .provenance import Kept
 
+MODULE = __spec__.name
 ROWS, CLASSES, MEMORY = 100_000, 300, 12 << 30
 NOTIONS = ("confidence", "class-wise", "top-label", "drawn-class")
 Call = Callable[[np.ndarray, np.ndarray], Any]
@@ -66,8 +65,8 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return y, p / p.sum(axis=1, keepdims=True)
 
 
-def alone(call: str, seed: int) -> dict[str, float]:
-    """Numbers of a call, in a process that does nothing else."""
+def judged(call: str, seed: int) -> dict[str, float]:
+    """What comes out of a call, kinds of warnings, CPU seconds and peak memory in MiB."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY,) * 2)
     y, p = drawn(seed)
     began = time.process_time()
@@ -78,27 +77,17 @@ def alone(call: str, seed: int) -> dict[str, float]:
         else:
             after = FITS[call]().fit(p, y).predict_proba(p)
             out = {name: float(cal.scores.log_loss(y, q)) for name, q in (("given", p), ("fitted", after))}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     kinds = len({type(one.message).__name__ for one in seen})
-    return {"ended": 1.0, **out, "warnings": float(kinds), "seconds": time.process_time() - began, "peak": peak}
+    return {"ended": 1.0, **out, "warnings": float(kinds), "seconds": time.process_time() - began, "peak": peak()}
 
 
 def sample(call: str, seed: int) -> dict[str, float]:
-    """Whether a call ends, what comes out, kinds of warnings, CPU seconds and peak memory in MiB."""
-    code = (
-        "import json, sys; from benchmarks import large, provenance; found = large.alone(sys.argv[1], int(sys.argv[2]))"
-    )
-    code += "; print(json.dumps([found, provenance.loaded()]))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code, call, str(seed)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if ran.returncode:
-        print(f"{call}: {(ran.stderr.strip().splitlines() or ['?'])[-1]}", file=sys.stderr)
+    """Numbers of a call in a process of its own, and whether it ends."""
+    try:
+        return alone(MODULE, "judged", call=call, seed=seed)
+    except RuntimeError as error:
+        print(f"{call}: {error}", file=sys.stderr)
         return {"ended": 0.0}
-    found, modules = json.loads(ran.stdout.splitlines()[-1])
-    for name in modules:  # so that the data file's header has them
-        importlib.import_module(name)
-    return found
 
 
 def answer(kept: Kept) -> str:
@@ -138,7 +127,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
 
 
 EXPERIMENT = Experiment(
-    __spec__.name,
+    MODULE,
     {"call": [*MEASURES, *FITS]},
     sample,
     answer,
