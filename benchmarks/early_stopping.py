@@ -1,112 +1,168 @@
-"""Which epoch to keep: by validation loss, by its refinement, or by accuracy, on the digits network.
+"""Does stopping by refinement keep a better epoch than stopping by validation loss?
 
-    python -m benchmarks.early_stopping [--seeds 12] [--epochs 150] [--write benchmarks/early_stopping.md]
+    python -m benchmarks.early_stopping [--repetitions 100]
 
-The network, its split and its training are those of `docs/examples/train_digits.py`. All rules choose among the same
-epochs of the same runs, so that differences are paired.
+A validation loss has two parts: the calibration error, which a temperature removes after training, and the rest, the
+refinement. `torch.Refinement` is the loss after a temperature was fitted to the same validation rows. Berta,
+Holzmüller, Jordan & Bach ([arXiv:2501.19195](https://arxiv.org/abs/2501.19195)) stop at its minimum, and calibrate
+then.
+
+The CNN of [docs/training.md](../docs/training.md) is trained on 300 of scikit-learn's digits with cross-entropy for 150
+epochs. A sample has its own split, first weights and batches, and 300 validation images, or the first 60 of them; all
+rules choose among the same epochs. Measures are of 1,197 test images, *calibrated* after a temperature was fitted to
+the validation images at the chosen epoch.
 """
 
 from __future__ import annotations
 
-import argparse
+from .speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn.functional import cross_entropy
+from matplotlib.figure import Figure
 
-from calibrant.data.writing import write_text
-from calibrant.torch import Refinement, TemperatureScaler
+from .experiment import Experiment
+from .markdown import estimate, table
+from .pictures import dots
+from .provenance import ROOT, Kept
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples"))
-import train_digits as digits
+EPOCHS, TRAIN, VALIDATION = 150, 300, (300, 60)
+REFINEMENT, LAST = "refinement", "last epoch"
+RULES = ("log-loss", REFINEMENT, "errors", LAST)
+#: Measures of the test images, with digits.
+MEASURES = {"log-loss": 4, "calibrated": 4, "accuracy": 2, "epoch": 0}
 
-MEASURES = ("log-loss", "after temperature", "accuracy", "epoch")
+
+@cache
+def digits() -> Any:
+    """The network of the documentation, and its data."""
+    folder = str(ROOT / "docs" / "examples")
+    sys.path.insert(0, folder)
+    try:
+        import train_digits
+    finally:
+        sys.path.remove(folder)
+    return train_digits
 
 
-def run(seed: int, epochs: int, n_train: int, n_validation: int) -> dict[str, list[float]]:
+def sample(train: int, seed: int) -> dict[str, float]:
     """Measures at the epoch that each rule chooses, and those of the last epoch."""
-    (x, y), (x_val, y_val), (x_test, y_test) = digits.split(seed)
-    x, y, x_val, y_val = x[:n_train], y[:n_train], x_val[:n_validation], y_val[:n_validation]
+    import torch
+
+    from calibrant.torch import Refinement
+
+    torch.set_num_threads(1)
+    (x, y), (x_val, y_val), (x_test, y_test) = digits().split(seed)
+    x, y = x[:train], y[:train]
     torch.manual_seed(seed)
-    model = digits.SmallCNN()
+    model = digits().SmallCNN()
     optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
-    rules: dict[str, list[float]] = {"log-loss": [], "refinement": [], "errors": []}
-    outputs: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for _ in range(epochs):
-        digits.one_epoch(model, optimiser, torch.nn.CrossEntropyLoss(), x, y)
+    found: dict[int, dict[str, list[float]]] = {n: {rule: [] for rule in RULES[:3]} for n in VALIDATION}
+    states, outputs = [], []
+    for _ in range(EPOCHS):
+        digits().one_epoch(model, optimiser, torch.nn.CrossEntropyLoss(), x, y)
         with torch.no_grad():
-            held, new = model(x_val), model(x_test)
-        metric = Refinement()
-        metric.update(held, y_val)
-        parts = metric.parts()
-        rules["log-loss"].append(parts.loss.item())
-        rules["refinement"].append(parts.refinement.item())
-        rules["errors"].append((held.argmax(dim=1) != y_val).float().mean().item())
-        outputs.append((held, new))
-    chosen = {rule: int(np.argmin(values)) for rule, values in rules.items()} | {"last epoch": epochs - 1}
-    return {rule: judge(*outputs[at], y_val, y_test, at + 1) for rule, at in chosen.items()}
+            held = model(x_val)
+        for n, values in found.items():
+            metric = Refinement()
+            metric.update(held[:n], y_val[:n])
+            parts = metric.parts()
+            values["log-loss"].append(parts.loss.item())
+            values[REFINEMENT].append(parts.refinement.item())
+            values["errors"].append((held[:n].argmax(dim=1) != y_val[:n]).float().mean().item())
+        states.append(deepcopy(model.state_dict()))
+        outputs.append(held)
+    out: dict[str, float] = {}
+    for n, values in found.items():
+        for rule in RULES:
+            at = EPOCHS - 1 if rule == LAST else int(np.argmin(values[rule]))
+            model.load_state_dict(states[at])
+            with torch.no_grad():
+                new = model(x_test)
+            measures = (*judge(outputs[at][:n], new, y_val[:n], y_test), at + 1)
+            out |= {f"{n}, {rule}: {name}": float(v) for name, v in zip(MEASURES, measures, strict=True)}
+    return out
 
 
-def judge(held: torch.Tensor, new: torch.Tensor, y_val: torch.Tensor, y_test: torch.Tensor, epoch: int) -> list[float]:
-    """Measures of one epoch on the test images, the temperature fitted to the validation images."""
+def judge(held: Any, new: Any, y_val: Any, y_test: Any) -> tuple[float, float, float]:
+    """Measures on the test images, the temperature fitted to the validation images."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    from calibrant.torch import TemperatureScaler
+
     with torch.no_grad():
         after = cross_entropy(TemperatureScaler().fit(held, y_val)(new), y_test).item()
     right = (new.argmax(dim=1) == y_test).float().mean().item()
-    return [cross_entropy(new, y_test).item(), after, 100 * right, epoch]
+    return cross_entropy(new, y_test).item(), after, 100 * right
 
 
-def cell(values: np.ndarray, digits_: int) -> str:
-    """Mean and standard error over seeds."""
-    return f"{values.mean():.{digits_}f} ± {values.std(ddof=1) / np.sqrt(len(values)):.{digits_}f}".replace("-", "−")
+def gap(kept: Kept, n: int, rule: str, measure: str) -> tuple[float, float]:
+    """Refinement's measure minus that of another rule, sample by sample."""
+    return estimate(kept[f"{n}, {REFINEMENT}: {measure}"] - kept[f"{n}, {rule}: {measure}"])
 
 
-def table(found: dict[str, np.ndarray]) -> str:
-    """One row per rule."""
-    places = (4, 4, 2, 0)
-    lines = [
-        "| epoch of the least … | " + " | ".join(f"test {m}" for m in MEASURES[:3]) + " | epoch |",
-        "|---" * 5 + "|",
-    ]
-    for rule, values in found.items():
-        name = rule if rule == "last epoch" else f"validation {rule}"
-        lines.append(f"| {name} | " + " | ".join(cell(values[:, i], places[i]) for i in range(4)) + " |")
-    return "\n".join(lines)
+def _said(kept: Kept, rule: str, measure: str) -> str:
+    digits = MEASURES[measure]
+    pairs = ((n, *gap(kept, n, rule, measure)) for n in VALIDATION)
+    return " and ".join(f"{value:+.{digits}f} ± {error:.{digits}f} (with {n})" for n, value, error in pairs)
 
 
-def differences(found: dict[str, np.ndarray]) -> str:
-    """Refinement against the others, seed by seed."""
-    lines = ["| refinement minus … | " + " | ".join(MEASURES[:3]) + " |", "|---" * 4 + "|"]
-    for rule in ("log-loss", "errors", "last epoch"):
-        gap = found["refinement"] - found[rule]
-        lines.append(f"| {rule} | " + " | ".join(cell(gap[:, i], (4, 4, 2)[i]) for i in range(3)) + " |")
-    return "\n".join(lines)
+def answer(kept: Kept) -> str:
+    pairs = {(n, rule): gap(kept, n, rule, "calibrated") for n in VALIDATION for rule in ("log-loss", LAST)}
+    lower = {case for case, (value, error) in pairs.items() if value + 2 * error < 0}
+    better = {rule: [n for n in VALIDATION if (n, rule) in lower] for rule in ("log-loss", LAST)}
+    some = {rule: " and ".join(map(str, numbers)) or "neither number of" for rule, numbers in better.items()}
+    return (
+        f"The epoch of the least refinement has a lower calibrated log-loss, by two standard errors, than that of the "
+        f"least validation loss with {some['log-loss']} validation images, and than the last epoch with {some[LAST]} "
+        f"images. The differences are {_said(kept, 'log-loss', 'calibrated')}, and {_said(kept, LAST, 'calibrated')}; "
+        f"those of the accuracy, in points, {_said(kept, 'log-loss', 'accuracy')}, and "
+        f"{_said(kept, LAST, 'accuracy')}."
+    )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=12)
-    parser.add_argument("--epochs", type=int, default=150)
-    parser.add_argument("--write", type=Path)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    parts: list[str] = []
-    for n_train, n_validation in ((300, 300), (300, 60)):
-        runs: list[dict[str, Any]] = []
-        for seed in range(options.seeds):
-            runs.append(run(seed, options.epochs, n_train, n_validation))
-            print(f"{n_train} to train on, {n_validation} to validate on: seed {seed + 1}", file=sys.stderr, flush=True)
-        found = {rule: np.array([one[rule] for one in runs]) for rule in runs[0]}
-        head = f"## {n_train} images to train on, {n_validation} to validate on"
-        parts.append(f"{head}\n\n{table(found)}\n\nPaired differences:\n\n{differences(found)}")
-    text = Path(__file__).with_name("early_stopping_intro.md").read_text(encoding="utf-8")
-    page = text.format(seeds=options.seeds, epochs=options.epochs) + "\n" + "\n\n".join(parts) + "\n"
-    if options.write:
-        write_text(options.write, page)
-    print(page)
+def picture(kept: Kept) -> Figure:
+    lines = [(n, rule) for n in VALIDATION for rule in RULES if rule != REFINEMENT]
+    series = {
+        name: [gap(kept, n, rule, measure) for n, rule in lines]
+        for name, measure in (("as trained", "log-loss"), ("calibrated", "calibrated"))
+    }
+    names = [f"{n} images, {rule if rule == LAST else f'least {rule}'}" for n, rule in lines]
+    return dots(names, series, "test log-loss at the least refinement, minus that of the other rule", 0.0)
 
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Measures at the epoch of the least validation log-loss, refinement or errors, and at the last epoch, with"
+    yield "standard errors, by the number of validation images."
+    yield ""
+    yield from table(("images", "rule", "log-loss", "calibrated", "accuracy, %", "epoch"), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for n in VALIDATION:
+        for rule in RULES:
+            pairs = {name: estimate(kept[f"{n}, {rule}: {name}"]) for name in MEASURES}
+            yield [str(n), rule, *(f"{v:.{MEASURES[k]}f} ± {e:.{MEASURES[k]}f}" for k, (v, e) in pairs.items())]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"train": [TRAIN]},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=100,
+    quick=1,
+    needs=("torch", "torchmetrics"),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

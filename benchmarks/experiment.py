@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import resource
 import sys
 import textwrap
 import time
@@ -255,11 +256,17 @@ def _shown(values: np.ndarray) -> str:
 
 
 def _timed(sample: Callable[..., Numbers], case: dict[str, Any], seed: int) -> tuple[Any, ...]:
-    began = time.process_time()
+    began = _spent()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         numbers = dict(sample(**case, seed=seed))
-    return case, seed, numbers, time.process_time() - began
+    return case, seed, numbers, _spent() - began
+
+
+def _spent() -> float:
+    """CPU seconds of this process, and of those that it has waited for."""
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + others.ru_utime + others.ru_stime
 
 
 def _source(one: Experiment) -> Iterator[str]:

@@ -1,29 +1,43 @@
-"""Memory of a hundred million pixels, streamed: sums of images with unlabelled pixels, in NumPy and in torch.
+"""Does memory grow with the number of pixels that are streamed?
 
-    python -m benchmarks.pixels [--pixels 100_000_000] [--with torch]
+    python -m benchmarks.pixels [--repetitions 2]
 
-Prints the peak memory of the process after a tenth of the pixels and after all. Images are made piece by piece: logits
-of four classes, too sure by a factor that each image has of its own, a border of unlabelled pixels (255).
+Images are made piece by piece, 20 images of 256 × 256 pixels each: logits of four classes, too sure by a factor that
+each image has of its own, and a border of unlabelled pixels (255). NumPy: `as_predictions` and an `Accumulator`, with
+an image as a group. Torch: `calibrant.torch.CalibrationError`. Each stream has a process of its own, whose peak memory
+includes the packages and a piece.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
+from .speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
 import time
 from collections.abc import Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from .experiment import Experiment
+from .markdown import estimate, table
+from .pictures import dots
+from .process import alone, peak
+from .provenance import Kept
+
+MODULE = __spec__.name
 SIDE, PER_PIECE, CLASSES, UNLABELLED = 256, 20, 4, 255
+#: Pieces by the number of pixels.
+PIECES = {"10⁶": 1, "10⁷": 8, "10⁸": 76}
+KINDS = ("NumPy", "torch")
 
 
-def pieces(pixels: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def pieces(number: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Logits (N, K, 256, 256), float32, and labels (N, 256, 256)."""
-    rng = np.random.default_rng(0)
-    for _ in range(round(pixels / (PER_PIECE * SIDE**2))):
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
         logits = rng.standard_normal((PER_PIECE, CLASSES, SIDE, SIDE), dtype=np.float32)
         logits *= 2
         noise = rng.gumbel(size=logits.shape).astype(np.float32)
@@ -33,40 +47,73 @@ def pieces(pixels: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield logits, label
 
 
-def peak() -> float:
-    """Most memory that the process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pixels", type=int, default=100_000_000)
-    parser.add_argument("--with", dest="kind", choices=("numpy", "torch"), default="numpy")
-    options = parser.parse_args()
-    sums = cal.Accumulator(labels=range(CLASSES))
-    metric = None
-    if options.kind == "torch":
+def streamed(number: int, kind: str, seed: int) -> dict[str, float]:
+    """The calibration error, CPU seconds of the updates, and peak memory in MiB."""
+    sums, spent = cal.Accumulator(labels=range(CLASSES)), 0.0
+    how = {"labels": range(CLASSES), "from_logits": True, "ignore_index": UNLABELLED, "groups": "first-axis"}
+    if kind == "torch":
         import torch
 
         from calibrant.torch import CalibrationError
 
         metric = CalibrationError(num_classes=CLASSES, from_logits=True, ignore_index=UNLABELLED)
-    every = round(options.pixels / (PER_PIECE * SIDE**2))
-    print(f"{options.kind}; {peak():,.0f} MB before the first piece")
-    spent, added = 0.0, 0
-    how = {"labels": range(CLASSES), "from_logits": True, "ignore_index": UNLABELLED, "groups": "first-axis"}
-    for i, (logits, label) in enumerate(pieces(options.pixels), start=1):
-        start = time.process_time()
-        if metric is None:
-            sums.update(cal.as_predictions(label, logits, **how))
-        else:
+    before = peak()
+    for logits, label in pieces(number, seed):
+        began = time.process_time()
+        if kind == "torch":
             metric.update(torch.from_numpy(logits), torch.from_numpy(label))
-        spent += time.process_time() - start
-        added += label.size
-        if i in (max(1, every // 10), every):
-            print(f"{added:,} pixels: peak {peak():,.0f} MB, {spent:.0f} s of processor time in update", flush=True)
-    print(sums.estimate() if metric is None else f"calibration error {metric.compute().item():.6f}")
+        else:
+            sums.update(cal.as_predictions(label, logits, **how))
+        spent += time.process_time() - began
+    error = metric.compute().item() if kind == "torch" else sums.estimate().value
+    return {"error": float(error), "seconds": spent, "before": before, "peak": peak()}
 
+
+def sample(pixels: str, kind: str, seed: int) -> dict[str, float]:
+    """Numbers of a stream in a process of its own."""
+    return alone(MODULE, "streamed", number=PIECES[pixels], kind=kind, seed=seed)
+
+
+def answer(kept: Kept) -> str:
+    parts = []
+    for kind in KINDS:
+        few, most = (kept.where(kind=kind, pixels=pixels)["peak"].mean() for pixels in [*PIECES][1:])
+        parts.append(f"{most:,.0f} MiB, {most / few:.2f} times that after 10⁷, with {kind}")
+    return f"After 10⁸ pixels the peak is {', and '.join(parts)}."
+
+
+def picture(kept: Kept) -> Figure:
+    series = {kind: [estimate(kept.where(kind=kind, pixels=pixels)["peak"]) for pixels in PIECES] for kind in KINDS}
+    return dots([f"{pixels} pixels" for pixels in PIECES], series, "peak memory, MiB")
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Means of memory in MiB, before the first piece and at its peak, of CPU seconds of the updates, and of the"
+    yield "calibration error."
+    yield ""
+    yield from table(("with", "pixels", "before", "peak", "CPU s", "error"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for kind in KINDS:
+        for pixels, number in PIECES.items():
+            some = kept.where(kind=kind, pixels=pixels)
+            numbers = (f"{some[name].mean():,.0f}" for name in ("before", "peak", "seconds"))
+            yield [kind, f"{number * PER_PIECE * SIDE**2:,}", *numbers, f"{some['error'].mean():.4f}"]
+
+
+EXPERIMENT = Experiment(
+    MODULE,
+    {"pixels": PIECES, "kind": KINDS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=2,
+    quick=1,
+    timed=("seconds", "before", "peak"),
+    needs=("torch", "torchmetrics"),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,15 +1,18 @@
-"""PyCalib's functions beside ours on the same rows: which give the same number. Writes `pycalib.md`.
+"""Do PyCalib's functions give the same numbers as those of calibrant?
 
-    python -m benchmarks.pycalib [--write FILE]
+    python -m benchmarks.pycalib [--repetitions 20]
 
-Needs `pip install --no-deps pycalib==0.1.0.dev6`. Every function that computes something is called on rows of two,
-three and five classes, whose scores lie on no edge of a bin; those that only draw, or that no longer run with today's
-scikit-learn, are listed with the reason.
+Needs `pip install --no-deps pycalib==0.1.0.dev6 betacal`. Every function that computes something is called on the same
+400 rows of two, three or five classes, with 10 bins; no score lies on an edge of a bin. Numbers are the same to 1e-9,
+p-values of 2,000 drawn label sets to four standard errors of both, maps by an iterative fit to 1e-6.
 """
 
 from __future__ import annotations
 
-import warnings
+from .speed import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +22,23 @@ import pandas as pd
 
 import calibrant as cal
 from calibrant import calibrators as c
-from calibrant.data.writing import write_text
 
-from . import arguments
+from .experiment import Experiment
+from .markdown import table
+from .provenance import Kept
 
 #: The same number, and the same p-value of drawn labels: four standard errors of DRAWS draws.
 EQUAL, DRAWS = 1e-9, 2000
-BINS = 10
-ROWS, SEED = 400, 0
+BINS, ROWS, CLASSES = 10, 400, (2, 3, 5)
+
+
+def module(name: str) -> Any:
+    """A module of PyCalib, which is imported where it is used."""
+    return importlib.import_module(f"pycalib.{name}")
+
+
+def metrics() -> Any:
+    return module("metrics")
 
 
 @dataclass(frozen=True)
@@ -39,12 +51,12 @@ class Call:
     here: Callable[[Any, Any, Any], Any]
     within: float = EQUAL
     #: Numbers of classes that it is for.
-    classes: tuple[int, ...] = (2, 3, 5)
+    classes: tuple[int, ...] = CLASSES
 
 
-def rows(k: int) -> tuple[np.ndarray, np.ndarray]:
+def rows(k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and over-confident probabilities of k classes, and no score within 1e-6 of an edge of a bin."""
-    rng = np.random.default_rng([SEED, k])
+    rng = np.random.default_rng([seed, k])
     truth = rng.dirichlet(np.ones(k), 2 * ROWS)
     p = truth ** (1 / 0.6)
     p /= p.sum(axis=1, keepdims=True)
@@ -68,105 +80,110 @@ def of_bins(y: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.concatenate([curve.observed, curve.scores])
 
 
-def calls(m: Any, cals: Any, stats: Any, utils: Any) -> Iterator[Call]:
+def calls() -> Iterator[Call]:
     """All of them."""
     mean = cal.notions.Classwise(average="mean")
     largest = cal.notions.Classwise(average="max")
     yield Call(
-        "accuracy", "report().accuracy", lambda y, p, o: m.accuracy(o, p), lambda y, p, o: cal.report(y, p).accuracy
+        "accuracy",
+        "report().accuracy",
+        lambda y, p, o: metrics().accuracy(o, p),
+        lambda y, p, o: cal.report(y, p).accuracy,
     )
-    yield Call("cross_entropy", "log_loss", lambda y, p, o: m.cross_entropy(o, p), lambda y, p, o: cal.log_loss(y, p))
+    yield Call(
+        "cross_entropy", "log_loss", lambda y, p, o: metrics().cross_entropy(o, p), lambda y, p, o: cal.log_loss(y, p)
+    )
     yield Call(
         "brier_score",
         "brier_score / K",
-        lambda y, p, o: m.brier_score(o, p),
+        lambda y, p, o: metrics().brier_score(o, p),
         lambda y, p, o: (
             ((p - o) ** 2).sum(axis=1).mean() / p.shape[1] if p.shape[1] == 2 else cal.brier_score(y, p) / p.shape[1]
         ),
     )
     yield Call(
         "conf_ECE",
-        'notion="confidence"',
-        lambda y, p, o: m.conf_ECE(y, p, BINS),
+        "confidence",
+        lambda y, p, o: metrics().conf_ECE(y, p, BINS),
         lambda y, p, o: binned(y, p, "confidence"),
     )
     yield Call(
         "ECE(ece_full=False)",
-        'notion="confidence"',
-        lambda y, p, o: m.ECE(y, p, bins=BINS, ece_full=False),
+        "confidence",
+        lambda y, p, o: metrics().ECE(y, p, bins=BINS, ece_full=False),
         lambda y, p, o: binned(y, p, "confidence"),
     )
     yield Call(
         "ECE",
-        "all classes' scores as rows",
-        lambda y, p, o: m.ECE(y, p, bins=BINS),
+        "all scores as rows",
+        lambda y, p, o: metrics().ECE(y, p, bins=BINS),
         lambda y, p, o: cal.expected_calibration_error(o.ravel(), p.ravel(), n_bins=BINS),
     )
     yield Call(
         "MCE",
-        'notion="confidence", norm=inf',
-        lambda y, p, o: m.MCE(y, p, bins=BINS),
+        "confidence, norm=inf",
+        lambda y, p, o: metrics().MCE(y, p, bins=BINS),
         lambda y, p, o: binned(y, p, "confidence", np.inf),
     )
     yield Call(
         "MCE(mce_full=True)",
-        "all classes' scores as rows, norm=inf",
-        lambda y, p, o: m.MCE(y, p, bins=BINS, mce_full=True),
+        "all scores, norm=inf",
+        lambda y, p, o: metrics().MCE(y, p, bins=BINS, mce_full=True),
         lambda y, p, o: cal.expected_calibration_error(o.ravel(), p.ravel(), n_bins=BINS, norm=np.inf),
     )
     yield Call(
         "conf_MCE",
-        'notion="confidence", norm=inf',
-        lambda y, p, o: m.conf_MCE(y, p, BINS),
+        "confidence, norm=inf",
+        lambda y, p, o: metrics().conf_MCE(y, p, BINS),
         lambda y, p, o: binned(y, p, "confidence", np.inf),
     )
     for k in range(2):
         yield Call(
             f"binary_ECE, class {k}",
             "ClassSpecific(k)",
-            lambda y, p, o, k=k: m.binary_ECE(o[:, k], p[:, k], bins=BINS),
+            lambda y, p, o, k=k: metrics().binary_ECE(o[:, k], p[:, k], bins=BINS),
             lambda y, p, o, k=k: binned(y, p, cal.notions.ClassSpecific(k)),
         )
         yield Call(
             f"binary_ECE(power=2), class {k}",
             "norm=2, squared",
-            lambda y, p, o, k=k: m.binary_ECE(o[:, k], p[:, k], power=2, bins=BINS),
+            lambda y, p, o, k=k: metrics().binary_ECE(o[:, k], p[:, k], power=2, bins=BINS),
             lambda y, p, o, k=k: binned(y, p, cal.notions.ClassSpecific(k), 2) ** 2,
         )
         yield Call(
             f"binary_MCE, class {k}",
             "norm=inf",
-            lambda y, p, o, k=k: m.binary_MCE(o[:, k], p[:, k], bins=BINS),
+            lambda y, p, o, k=k: metrics().binary_MCE(o[:, k], p[:, k], bins=BINS),
             lambda y, p, o, k=k: binned(y, p, cal.notions.ClassSpecific(k), np.inf),
         )
     yield Call(
         "classwise_ECE",
-        'notion="classwise"',
-        lambda y, p, o: m.classwise_ECE(o, p, bins=BINS),
+        "classwise",
+        lambda y, p, o: metrics().classwise_ECE(o, p, bins=BINS),
         lambda y, p, o: binned(y, p, mean),
     )
     yield Call(
         "classwise_ECE(power=2)",
         "norm=2, squared",
-        lambda y, p, o: m.classwise_ECE(o, p, power=2, bins=BINS),
+        lambda y, p, o: metrics().classwise_ECE(o, p, power=2, bins=BINS),
         lambda y, p, o: binned(y, p, "classwise", 2) ** 2,
     )
     yield Call(
         "classwise_MCE",
-        'Classwise(average="max"), norm=inf',
-        lambda y, p, o: m.classwise_MCE(o, p, bins=BINS),
+        "classwise max, norm=inf",
+        lambda y, p, o: metrics().classwise_MCE(o, p, bins=BINS),
         lambda y, p, o: binned(y, p, largest, np.inf),
     )
     yield Call(
         "full_ECE",
-        'notion="canonical", SimplexBinned',
-        lambda y, p, o: m.full_ECE(o, p, bins=BINS),
+        "SimplexBinned",
+        lambda y, p, o: metrics().full_ECE(o, p, bins=BINS),
         lambda y, p, o: cal.calibration_error(y, p, notion="canonical", estimator=cal.estimators.SimplexBinned(BINS)),
     )
     yield Call(
         "simplex_binning",
-        "cells of SimplexBinned: squared norm",
-        lambda y, p, o: sum(n / len(y) * ((q - f) ** 2).sum() for n, q, f in m.simplex_binning(o, p, BINS)),
+        "SimplexBinned, squared",
+        lambda y, p, o: sum(n / len(y) * ((q - f) ** 2).sum() for n, q, f in metrics().simplex_binning(o, p, BINS)),
         lambda y, p, o: (
             cal.calibration_error(y, p, notion="canonical", estimator=cal.estimators.SimplexBinned(BINS), norm=2) ** 2
         ),
@@ -174,7 +191,7 @@ def calls(m: Any, cals: Any, stats: Any, utils: Any) -> Iterator[Call]:
     yield Call(
         "pECE (class-wise)",
         "calibration_test",
-        lambda y, p, o: drawn(m, o, p),
+        lambda y, p, o: drawn(o, p),
         lambda y, p, o: (
             cal.calibration_test(y, p, notion="classwise", estimator=cal.Binned(BINS), n_resamples=DRAWS).pvalue
         ),
@@ -183,15 +200,15 @@ def calls(m: Any, cals: Any, stats: Any, utils: Any) -> Iterator[Call]:
     yield Call(
         "get_binned_scores",
         "reliability_curve",
-        lambda y, p, o: some(utils.get_binned_scores(o[:, 1], p[:, 1], BINS)[:2]),
+        lambda y, p, o: with_rows(module("utils").get_binned_scores(o[:, 1], p[:, 1], BINS)[:2]),
         lambda y, p, o: of_bins(y, p),
         classes=(2,),
     )
-    yield from maps(cals)
+    yield from maps()
     yield Call(
         "compute_friedmanchisquare",
         "scores.rank_models",
-        lambda y, p, o: list(stats.compute_friedmanchisquare(pd.DataFrame(p[:30]))),
+        lambda y, p, o: list(module("stats").compute_friedmanchisquare(pd.DataFrame(p[:30]))),
         lambda y, p, o: friedman(p[:30]),
         classes=(3, 5),
     )
@@ -202,53 +219,52 @@ def friedman(table: np.ndarray) -> list[float]:
     return [found.friedman, found.friedman_pvalue]
 
 
-def some(pair: Any) -> np.ndarray:
+def with_rows(pair: Any) -> np.ndarray:
     """Bins that have rows."""
     return np.concatenate([v[~np.isnan(v)] for v in pair])
 
 
-def drawn(m: Any, o: np.ndarray, p: np.ndarray) -> float:
+def drawn(o: np.ndarray, p: np.ndarray) -> float:
     """`pECE` without its pool of processes, and with its own random numbers."""
     np.random.seed(0)  # noqa: NPY002 - the generator that it draws from
-    of = lambda labels, probs: m.classwise_ECE(labels, probs, bins=BINS)  # noqa: E731
-    return float((m._score_sampling(p, DRAWS, of) >= of(o, p)).mean())
+    of = lambda labels, probs: metrics().classwise_ECE(labels, probs, bins=BINS)  # noqa: E731
+    return float((metrics()._score_sampling(p, DRAWS, of) >= of(o, p)).mean())
 
 
-def maps(cals: Any) -> Iterator[Call]:
-    """Calibrators of two classes, fitted to one half and read at the other."""
+def maps() -> Iterator[Call]:
+    """Calibrators of two classes, fitted to one half and used on the other; ours of scores scaled to [0, 1] there."""
 
-    def fitted(theirs: Any, ours: Any, name: str, what: str, column: bool = True) -> Call:
+    def fitted(theirs: Any, ours: Any, name: str, what: str, scaled: bool = False) -> Call:
         def peer(y: Any, p: Any, o: Any) -> Any:
             half = len(y) // 2
             return theirs().fit(p[:half], y[:half]).predict_proba(p[half:])
 
         def here(y: Any, p: Any, o: Any) -> Any:
-            half = len(y) // 2
-            return (
-                ours()
-                .fit(p[:half, 1] if column else p[:half], y[:half])
-                .predict_proba(p[half:, 1] if column else p[half:])
-            )
+            half, s = len(y) // 2, p[:, 1]
+            if scaled:
+                s = ((s - s[:half].min()) / np.ptp(s[:half])).clip(0, 1)
+            return ours().fit(s[:half], y[:half]).predict_proba(s[half:])
 
         return Call(name, what, peer, here, classes=(2,), within=1e-6 if "Platt" in what else EQUAL)
 
     yield fitted(
-        cals.IsotonicCalibration,
+        lambda: module("models.calibrators").IsotonicCalibration(),
         lambda: c.IsotonicCalibrator(clip=None),
         "IsotonicCalibration",
-        "IsotonicCalibrator(clip=None)",
+        "IsotonicCalibrator",
     )
     yield fitted(
-        cals.SigmoidCalibration,
+        lambda: module("models.calibrators").SigmoidCalibration(),
         lambda: c.PlattScaling(input="margin", shrinkage=0),
         "SigmoidCalibration",
-        'PlattScaling(input="margin", shrinkage=0)',
+        "PlattScaling of margins",
     )
     yield fitted(
-        lambda: cals.BinningCalibration(BINS, alpha=1.0),
+        lambda: module("models.calibrators").BinningCalibration(BINS, alpha=1.0),
         lambda: c.HistogramBinning(BINS, "uniform", smoothing=1),
         "BinningCalibration",
-        'HistogramBinning(n, "uniform", smoothing=1)',
+        "HistogramBinning, scaled",
+        scaled=True,
     )
 
 
@@ -260,64 +276,72 @@ LEFT_OUT = {
     "compute_ranksums, compute_mannwhitneyu": "SciPy's tests of every pair of columns",
     "visualisations": "pictures",
 }
-#: Why a function differs, and for how many classes.
+#: Remarks on functions.
 WHY = {
-    ("ECE", 2): "theirs pairs each row's n labels with 2 n scores: `label_binarize` gives one column for two classes",
-    ("MCE(mce_full=True)", 2): "the same",
+    ("ECE", "MCE(mce_full=True)"): "of two classes they pair each row's n labels with 2 n scores, since "
+    "`label_binarize` gives one column",
+    ("BinningCalibration",): "its bins end at the lowest and the highest score of the fit; for ours, scores are scaled "
+    "to [0, 1] by these",
 }
+CALLS = {call.name: call for call in calls()}
 
 
-def compared(call: Call, k: int) -> tuple[str, float]:
-    """Whether the numbers agree, and the largest difference."""
-    y, p = rows(k)
-    o = one_hot(y, p)
-    theirs, ours = (np.asarray(f(y, p.copy(), o), dtype=float) for f in (call.theirs, call.here))
+def some(call: str, classes: int) -> bool:
+    """Whether the function is for so many classes."""
+    return classes in CALLS[call].classes
+
+
+def sample(call: str, classes: int, seed: int) -> dict[str, float]:
+    """The largest difference, and whether the numbers agree."""
+    y, p = rows(classes, seed)
+    o, one = one_hot(y, p), CALLS[call]
+    theirs, ours = (np.asarray(f(y, p.copy(), o), dtype=float) for f in (one.theirs, one.here))
     gap = float(np.abs(theirs - ours).max())
-    return ("agrees" if gap <= call.within else "**differs**"), gap
+    return {"difference": gap, "agrees": float(gap <= one.within)}
 
 
-def page() -> str:
-    from pycalib.models import calibrators
-
-    from pycalib import metrics, stats, utils
-
-    lines, counts = [], {"agrees": 0, "**differs**": 0}
-    for call in calls(metrics, calibrators, stats, utils):
-        for k in call.classes:
-            verdict, gap = compared(call, k)
-            counts[verdict] += 1
-            why = f": {WHY[call.name, k]}" if (call.name, k) in WHY else ""
-            lines.append(f"| {call.name} | {k} | {call.ours} | {verdict}{why} | {gap:.1e} |")
-    head = (__doc__ or "").split("Writes")[0].strip()
-    return "\n".join(
-        [
-            "# PyCalib, function by function",
-            "",
-            f"{head} Made by `python -m benchmarks.pycalib`: {ROWS} rows, {BINS} bins, seed {SEED}.",
-            "",
-            f"{counts['agrees']} of {sum(counts.values())} comparisons agree: to {EQUAL:g}; p-values of {DRAWS} drawn",
-            "label sets to four standard errors of both; maps by an iterative fit to 1e-6.",
-            "",
-            "| PyCalib | classes | here | | largest difference |",
-            "|---|---:|---|---|---:|",
-            *lines,
-            "",
-            "Not compared:",
-            "",
-            *(f"- `{name}`: {why}" for name, why in LEFT_OUT.items()),
-            "",
-        ]
+def answer(kept: Kept) -> str:
+    every = [(case["call"], case["classes"], kept.where(**case)["agrees"]) for case in EXPERIMENT.every()]
+    same = sum(bool(agrees.all()) for *_, agrees in every)
+    other = dict.fromkeys(name for name, _, agrees in every if not agrees.all())
+    rest = f"; those that differ are of {', '.join(f'`{name}`' for name in other)}" if other else ""
+    return (
+        f"{same} of {len(every)} comparisons agree, each of a function and a number of classes in "
+        f"{len(kept) // len(every)} samples{rest}."
     )
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, write=True).parse_args()
-    warnings.simplefilter("ignore")
-    text = page()
-    print(text)
-    if options.write:
-        write_text(options.write, text)
+def page(kept: Kept) -> Iterator[str]:
+    yield "*differs*: numbers of classes for which the numbers differ, in any sample. *gap*: the largest"
+    yield "difference where they agree. Arguments of ours are in the script."
+    yield ""
+    yield from table(("PyCalib", "here", "classes", "differs", "gap"), _lines(kept), texts=4)
+    yield ""
+    yield from (f"- `{'`, `'.join(names)}`: {why}." for names, why in WHY.items())
+    yield from (f"- Not compared: `{name}` ({why})." for name, why in LEFT_OUT.items())
 
+
+def _lines(kept: Kept) -> Iterator[list[str]]:
+    for name in dict.fromkeys(name.partition(", class ")[0] for name in CALLS):
+        names = [one for one in CALLS if one.partition(", class ")[0] == name]
+        classes = CALLS[names[0]].classes
+        by = {k: [kept.where(call=one, classes=k) for one in names] for k in classes}
+        differs = [k for k, parts in by.items() if not all(one["agrees"].all() for one in parts)]
+        gaps = [one["difference"].max() for k, parts in by.items() if k not in differs for one in parts]
+        shown = "" if not gaps else f"{max(gaps):.1e}" if max(gaps) else "0"
+        yield [name, CALLS[names[0]].ours, ", ".join(map(str, classes)), ", ".join(map(str, differs)), shown]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"call": CALLS, "classes": CLASSES},
+    sample,
+    answer,
+    page,
+    repetitions=20,
+    some=some,
+    needs=("pycalib", "betacal"),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,10 +1,12 @@
-"""Chen's two Beta kernels beside each other, where the truth is known: root mean squared errors.
+"""Which of Chen's two Beta kernels estimates the calibration error with the smaller error?
 
     python -m benchmarks.coverage.beta_forms [--repetitions 400]
 
-Scores are Beta distributed, true maps are powers, logistic recalibrations and none; bandwidths are those of the rule,
-and of the leave-one-out likelihood. Truths are integrals on 20,000 quantiles of the scores. Neither form's bandwidth
-was chosen on these.
+Scores are Beta distributed (flat 1, 1; U 0.4, 0.5; middle 4, 3; rare 0.5, 6). True maps of a score s with log-odds z:
+none (*calibrated*), s^1.5 (*power*), 0.6 z (*overconfident*) and z + 0.5 (*shifted*). Bandwidths are those of the rule
+(`"auto"`) and, for 100 rows, those of the leave-one-out likelihood (`"loo"`). True errors are means over 20,000
+quantiles of the scores. Neither form's bandwidth was chosen on these cases. Both forms estimate from the same rows; the
+standard errors of ratios are by a jackknife over samples.
 """
 
 from __future__ import annotations
@@ -12,13 +14,20 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 import calibrant as cal
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import table
+from ..pictures import dots
+from ..provenance import Kept
 
 SCORES = {"flat": (1, 1), "U": (0.4, 0.5), "middle": (4, 3), "rare": (0.5, 6)}
 MAPS = {
@@ -27,47 +36,89 @@ MAPS = {
     "overconfident": lambda s: expit(0.6 * logit(s)),
     "shifted": lambda s: expit(logit(s) + 0.5),
 }
+SIZES, FORMS = (100, 1000), ("first", "second")
+#: Rows and bandwidth.
+SETTINGS = {"100 rows": (100, "auto"), "100 rows, loo": (100, "loo"), "1,000 rows": (1000, "auto")}
+Pair = tuple[float, float]
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=400)
-    options = parser.parse_args()
-    print("| scores | map | n | truth | bandwidth | RMSE, first | RMSE, second | second / first |")
-    print("|---|---|---:|---:|---|---:|---:|---:|")
-    every: dict[str, list[float]] = {}
-    for name, shape in SCORES.items():
-        at = beta.ppf((np.arange(20_000) + 0.5) / 20_000, *shape).clip(1e-9, 1 - 1e-9)
-        for chosen, true in MAPS.items():
-            truth = float(np.abs(true(at) - at).mean())
-            for n in (100, 1000):
-                for bandwidth in ("auto", "loo") if n == 100 else ("auto",):
-                    errors = np.empty((options.repetitions, 2))
-                    for i in range(options.repetitions):
-                        rng = np.random.default_rng([i, n])
-                        s = rng.beta(*shape, n).clip(1e-9, 1 - 1e-9)
-                        y = rng.random(n) < true(s)
-                        for j, form in enumerate(("first", "second")):
-                            one = cal.estimators.BetaKernel(bandwidth, form=form)
-                            errors[i, j] = cal.calibration_error(y, s, estimator=one, labels=[0, 1]) - truth
-                    first, second = np.sqrt((errors**2).mean(axis=0))
-                    share = _ratio(errors)
-                    every.setdefault(f"{bandwidth}, n = {n}", []).append(second / first)
-                    print(
-                        f"| {name} | {chosen} | {n} | {truth:.4f} | {bandwidth} | {first:.4f} | {second:.4f} "
-                        f"| {share} |"
-                    )
-    for bandwidth, ratios in every.items():
-        print(f"\nGeometric mean of the ratios, {bandwidth}: {np.exp(np.mean(np.log(ratios))):.3f}")
+@cache
+def true_error(scores: str, truth: str) -> float:
+    """The true calibration error."""
+    at = beta.ppf((np.arange(20_000) + 0.5) / 20_000, *SCORES[scores]).clip(1e-9, 1 - 1e-9)
+    return float(np.abs(MAPS[truth](at) - at).mean())
 
 
-def _ratio(errors: np.ndarray) -> str:
-    """Ratio of root mean squares with its standard error, by a jackknife over repetitions."""
-    square = errors**2
-    rest = (square.sum(axis=0) - square) / (len(square) - 1)
+def sample(scores: str, truth: str, n: int, seed: int) -> dict[str, float]:
+    """Each estimate's difference from the true error."""
+    rng = np.random.default_rng([seed, [*SCORES].index(scores), [*MAPS].index(truth), n])
+    s = rng.beta(*SCORES[scores], n).clip(1e-9, 1 - 1e-9)
+    y, true = rng.random(n) < MAPS[truth](s), true_error(scores, truth)
+    return {
+        f"{bandwidth}, {form}": cal.calibration_error(
+            y, s, estimator=cal.estimators.BetaKernel(bandwidth, form=form), labels=[0, 1]
+        )
+        - true
+        for rows, bandwidth in SETTINGS.values()
+        if rows == n
+        for form in FORMS
+    }
+
+
+def ratio(kept: Kept, scores: str, truth: str, setting: str) -> Pair:
+    """Root mean squared error of the second form over that of the first, with its standard error."""
+    n, bandwidth = SETTINGS[setting]
+    some = kept.where(scores=scores, truth=truth, n=n)
+    square = np.stack([some[f"{bandwidth}, {form}"] ** 2 for form in FORMS], axis=1)
+    rest = square.sum(axis=0) - square
     each = np.sqrt(rest[:, 1] / rest[:, 0])
-    return f"{np.sqrt(square[:, 1].sum() / square[:, 0].sum()):.3f} ± {each.std() * np.sqrt(len(each) - 1):.3f}"
+    value = np.sqrt(square[:, 1].sum() / square[:, 0].sum())
+    return float(value), float(each.std() * np.sqrt(len(each) - 1))
 
+
+def _ratios(kept: Kept, setting: str) -> dict[tuple[str, str], Pair]:
+    return {(scores, truth): ratio(kept, scores, truth, setting) for scores in SCORES for truth in MAPS}
+
+
+def answer(kept: Kept) -> str:
+    every = {setting: _ratios(kept, setting) for setting in SETTINGS}
+    means, counts = [], []
+    for pairs in every.values():
+        means.append(f"{np.exp(np.mean([np.log(value) for value, _ in pairs.values()])):.2f}")
+        more, less = (sum(sign * (v - 1) > 2 * e for v, e in pairs.values()) for sign in (1, -1))
+        counts.append(f"larger by two standard errors in {more} of {len(pairs)} cases, smaller in {less}")
+    values = {f"{setting}, {', '.join(case)}": v for setting, pairs in every.items() for case, (v, _) in pairs.items()}
+    least, most = min(values, key=values.get), max(values, key=values.get)  # type: ignore[arg-type]
+    return (
+        f"With 100 rows the second form's root mean squared error is {means[0]} times that of the first, the default "
+        f"(geometric mean; {counts[0]}). With the leave-one-out bandwidth it is {means[1]} times that of the first "
+        f"({counts[1]}), with 1,000 rows {means[2]} times ({counts[2]}). The ratio is lowest, {values[least]:.2f}, in "
+        f"*{least}*, and highest, {values[most]:.2f}, in *{most}*."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    series = {setting: [*_ratios(kept, setting).values()] for setting in SETTINGS}
+    names = [f"{scores}, {truth}" for scores in SCORES for truth in MAPS]
+    return dots(names, series, "root mean squared error, second form / first", 1.0)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Root mean squared error of the second form over that of the first, with standard errors, and the true error."
+    yield ""
+    yield from table(("scores", "true map", "true error", *SETTINGS), _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for scores in SCORES:
+        for truth in MAPS:
+            pairs = [ratio(kept, scores, truth, setting) for setting in SETTINGS]
+            yield [scores, truth, f"{true_error(scores, truth):.4f}", *(f"{v:.3f} ± {e:.3f}" for v, e in pairs)]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"scores": SCORES, "truth": MAPS, "n": SIZES}, sample, answer, page, picture, repetitions=400
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

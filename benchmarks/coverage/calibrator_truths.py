@@ -1,11 +1,18 @@
-"""Calibrators beside each other where the truth is known: what each costs on new rows, above the truth's own score.
+"""What do calibrators cost on new rows, above the log-loss of the truth?
 
-    python -m benchmarks.coverage.calibrator_truths [--repetitions 60]
+    python -m benchmarks.coverage.calibrator_truths [--repetitions 100]
 
-Scores of two classes are Beta(0.8, 0.7) distributed, those of five are softmaxes of normal logits; outcomes are drawn
-from a known map of them. A calibrator is fitted to n rows. Its expected log-loss and Brier score on new rows exceed
-those of the truth by a mean Kullback-Leibler divergence and a mean squared difference, which are averaged over fixed
-scores: no outcome is drawn for them. Probabilities count as 0.001 at least in the log-loss, for maps that say 0 and 1.
+Scores of two classes are Beta(0.8, 0.7) distributed, those of five are softmaxes of normal logits of standard deviation
+2; outcomes are drawn from a known map of them. Truths of two classes, with log-odds z of the score s: *over-confident*
+0.5 z, *asymmetric* s², *wave* z + sin 2z, *a fall* 0.2 for s between 0.4 and 0.6, and s elsewhere. Truths of five:
+*over-confident* halves the logits, *near the top only* flattens those within 1.5 of the first class, and *one class*
+adds 1 to the logit of one.
+
+A calibrator is fitted to 100 or 1,000 rows. Its expected log-loss on new rows exceeds that of the truth by a mean
+Kullback-Leibler divergence, and its Brier score by a mean squared difference, averaged over 4,000 fixed scores: no
+outcome is drawn for them. Probabilities count as 0.001 at least in the log-loss, for maps that say 0 and 1. All
+calibrators of a sample are fitted to the same rows. *Composed* is an ensemble temperature, then the shared isotonic
+map; bins are 15.
 """
 
 from __future__ import annotations
@@ -13,79 +20,69 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit, softmax, xlogy
 from scipy.stats import beta
+from sklearn.base import clone
 
 from calibrant import calibrators as c
+from calibrant.plot.style import style_of
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, table
+from ..provenance import Kept
 
 LEAST = 1e-3
+SIZES = (100, 1000)
+GIVEN, CALIBRATED = "as they are", "calibrated"
 TWO = {
-    "calibrated": lambda s: s,
+    CALIBRATED: lambda s: s,
     "over-confident": lambda s: expit(0.5 * logit(s)),
     "asymmetric": lambda s: s**2,
     "wave": lambda s: expit(logit(s) + np.sin(2 * logit(s))),
     "a fall": lambda s: np.where((s > 0.4) & (s < 0.6), 0.2, s),
 }
 FIVE = {
-    "calibrated": lambda z: z,
+    CALIBRATED: lambda z: z,
     "over-confident": lambda z: 0.5 * z,
     "near the top only": lambda z: _bent(z),
     "one class": lambda z: z + np.array([1.0, 0, 0, 0, 0]),
 }
-OF_TWO = {
-    "as they are": c.Identity(),
-    "TemperatureScaling": c.TemperatureScaling(),
-    "PlattScaling": c.PlattScaling(),
-    "BetaCalibration": c.BetaCalibration(),
-    "SplineCalibrator": c.SplineCalibrator(),
-    "GaussianProcessCalibrator": c.GaussianProcessCalibrator(),
-    "IsotonicCalibrator": c.IsotonicCalibrator(),
-    "NearIsotonic": c.NearIsotonic(),
-    "NearIsotonic(10)": c.NearIsotonic(10.0),
-    "HistogramBinning(15)": c.HistogramBinning(15),
-    'HistogramBinning(15, "i-max")': c.HistogramBinning(15, "i-max"),
-}
+TRUTHS: dict[int, Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {2: TWO, 5: FIVE}
 SHARED = c.OneVsRest(c.IsotonicCalibrator(), shared=True)
-OF_FIVE = {
-    "as they are": c.Identity(),
-    "TemperatureScaling": c.TemperatureScaling(),
-    "EnsembleTemperatureScaling": c.EnsembleTemperatureScaling(),
-    "OrderPreserving": c.OrderPreserving(),
-    "VectorScaling": c.VectorScaling(),
-    "isotonic, one against the rest": c.OneVsRest(c.IsotonicCalibrator()),
-    "isotonic, shared": SHARED,
-    "composed: ensemble temperature, then shared isotonic": c.Composed([c.EnsembleTemperatureScaling(), SHARED]),
-    "i-max, shared": c.OneVsRest(c.HistogramBinning(15, "i-max"), shared=True),
+CALIBRATORS: dict[int, dict[str, c.Calibrator]] = {
+    2: {
+        GIVEN: c.Identity(),
+        "TemperatureScaling": c.TemperatureScaling(),
+        "PlattScaling": c.PlattScaling(),
+        "BetaCalibration": c.BetaCalibration(),
+        "Spline": c.SplineCalibrator(),
+        "GaussianProcess": c.GaussianProcessCalibrator(),
+        "Isotonic": c.IsotonicCalibrator(),
+        "NearIsotonic": c.NearIsotonic(),
+        "NearIsotonic(10)": c.NearIsotonic(10.0),
+        "HistogramBinning": c.HistogramBinning(15),
+        "I-max bins": c.HistogramBinning(15, "i-max"),
+    },
+    5: {
+        GIVEN: c.Identity(),
+        "TemperatureScaling": c.TemperatureScaling(),
+        "EnsembleTemperature": c.EnsembleTemperatureScaling(),
+        "OrderPreserving": c.OrderPreserving(),
+        "VectorScaling": c.VectorScaling(),
+        "Isotonic, OneVsRest": c.OneVsRest(c.IsotonicCalibrator()),
+        "Isotonic, shared": SHARED,
+        "Composed": c.Composed([c.EnsembleTemperatureScaling(), SHARED]),
+        "I-max bins, shared": c.OneVsRest(c.HistogramBinning(15, "i-max"), shared=True),
+    },
 }
-Truth = Callable[[np.ndarray], np.ndarray]
-
-
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=60).parse_args()
-    warnings.simplefilter("ignore")
-    at = beta.ppf((np.arange(4000) + 0.5) / 4000, 0.8, 0.7).clip(1e-9, 1 - 1e-9)
-    for n in (100, 1000):
-        cases = {
-            name: [(at, _two(true(at)), *_drawn_two(true, n, i)) for i in range(options.repetitions)]
-            for name, true in TWO.items()
-        }
-        _table(f"Two classes, n = {n}", cases, OF_TWO)
-    z = np.random.default_rng(0).normal(0, 2, (4000, 5))
-    for n in (100, 1000):
-        cases = {
-            name: [
-                (softmax(z, axis=1), softmax(true(z), axis=1), *_drawn_five(true, n, i))
-                for i in range(options.repetitions)
-            ]
-            for name, true in FIVE.items()
-        }
-        _table(f"Five classes, n = {n}", cases, OF_FIVE)
+#: Classes and map by the name of the truth.
+CASES = {f"{k} classes, {name}": (k, name) for k, some in TRUTHS.items() for name in some}
 
 
 def _bent(z: np.ndarray) -> np.ndarray:
@@ -94,43 +91,139 @@ def _bent(z: np.ndarray) -> np.ndarray:
     return -np.where(behind < 1.5, 0.3 * behind, behind - 1.05)
 
 
-def _two(p: np.ndarray) -> np.ndarray:
-    return np.column_stack([1 - p, p])
+@cache
+def new(truth: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of new rows, and their true probabilities."""
+    k, name = CASES[truth]
+    if k == 2:
+        at = beta.ppf((np.arange(4000) + 0.5) / 4000, 0.8, 0.7).clip(1e-9, 1 - 1e-9)
+        p = TWO[name](at)
+        return at, np.column_stack([1 - p, p])
+    z = np.random.default_rng(0).normal(0, 2, (4000, 5))
+    return softmax(z, axis=1), softmax(FIVE[name](z), axis=1)
 
 
-def _drawn_two(true: Truth, n: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng([i, n])
-    s = rng.beta(0.8, 0.7, n).clip(1e-9, 1 - 1e-9)
-    y = (rng.random(n) < true(s)).astype(int)
-    return s, y
-
-
-def _drawn_five(true: Truth, n: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng([i, n, 5])
+def rows(truth: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and outcomes that calibrators are fitted to."""
+    k, name = CASES[truth]
+    rng = np.random.default_rng([seed, [*CASES].index(truth), n])
+    if k == 2:
+        s = rng.beta(0.8, 0.7, n).clip(1e-9, 1 - 1e-9)
+        return s, (rng.random(n) < TWO[name](s)).astype(int)
     z = rng.normal(0, 2, (n, 5))
-    y = (rng.random((n, 1)) > softmax(true(z), axis=1).cumsum(axis=1)).sum(axis=1).clip(0, 4)
+    y = (rng.random((n, 1)) > softmax(FIVE[name](z), axis=1).cumsum(axis=1)).sum(axis=1).clip(0, 4)
     return softmax(z, axis=1), y
 
 
-def _table(title: str, cases: Mapping[str, list], calibrators: Mapping[str, c.Calibrator]) -> None:
-    """Thousandths of log-loss / of Brier score above the truth's, each with its standard error."""
-    print(f"\n## {title}\n\n| calibrator | {' | '.join(cases)} |\n|---|{'---:|' * len(cases)}")
-    for name, one in calibrators.items():
-        cells = []
-        for samples in cases.values():
-            costs = np.array([_costs(one, *sample) for sample in samples]) * 1000
-            error = costs.std(axis=0, ddof=1) / np.sqrt(len(costs))
-            cells.append(" / ".join(f"{m:.2f} ± {e:.2f}" for m, e in zip(costs.mean(axis=0), error, strict=True)))
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def sample(truth: str, n: int, seed: int) -> dict[str, float]:
+    """By how much log-loss and Brier score (over all classes) of new rows exceed those of the truth."""
+    at, q = new(truth)
+    s, y = rows(truth, n, seed)
+    k, out = q.shape[1], {}
+    for name, one in CALIBRATORS[k].items():
+        p = clone(one).set_params(labels=list(range(k))).fit(s, y).predict_proba(at)
+        some = np.maximum(p, LEAST)
+        divergence = xlogy(q, q) - xlogy(q, some / some.sum(axis=1, keepdims=True))
+        out[f"{name}: log-loss"] = float(divergence.sum(axis=1).mean())
+        out[f"{name}: Brier"] = float(((p - q) ** 2).sum(axis=1).mean())
+    return out
 
 
-def _costs(one: c.Calibrator, at: np.ndarray, truth: np.ndarray, s: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """What log-loss and Brier score (over all classes) of new rows exceed those of the truth by."""
-    p = one.set_params(labels=list(range(truth.shape[1]))).fit(s, y).predict_proba(at)
-    q = np.maximum(p, LEAST)
-    divergence = (xlogy(truth, truth) - xlogy(truth, q / q.sum(axis=1, keepdims=True))).sum(axis=1).mean()
-    return float(divergence), float(((p - truth) ** 2).sum(axis=1).mean())
+def cost(kept: Kept, truth: str, n: int, name: str, score: str = "log-loss") -> tuple[float, float]:
+    """Thousandths above the truth's score, with the standard error."""
+    return estimate(1000 * kept.where(truth=truth, n=n)[f"{name}: {score}"])
 
+
+def least(kept: Kept, truth: str, n: int, score: str = "log-loss") -> str:
+    """The calibrator with the lowest mean cost."""
+    return min(CALIBRATORS[CASES[truth][0]], key=lambda name: cost(kept, truth, n, name, score)[0])
+
+
+def answer(kept: Kept) -> str:
+    fitted = [name for name in CALIBRATORS[2] if name != GIVEN]
+    harms = {name: cost(kept, f"2 classes, {CALIBRATED}", 100, name)[0] for name in fitted}
+    low, high = min(harms, key=harms.__getitem__), max(harms, key=harms.__getitem__)
+    every = [(truth, n) for truth in CASES for n in SIZES]
+    other = sum(least(kept, *case) != least(kept, *case, "Brier") for case in every)
+    return (
+        f"Of two calibrated classes, a fit to 100 rows costs from {harms[low]:.1f} ({low}) to {harms[high]:.1f} "
+        f"({high}) thousandths of log-loss. Where scores are wrong, the calibrators with the lowest mean cost after a "
+        f"fit to 1,000 rows are, of two classes, {_best(kept, 2)}, and, of five, {_best(kept, 5)}. By the Brier score "
+        f"it is another one in {other} of {len(every)} cases."
+    )
+
+
+def _best(kept: Kept, k: int) -> str:
+    """Calibrators with the lowest mean cost, each with the truths where it is."""
+    found: dict[str, list[str]] = {}
+    for truth in TRUTHS[k]:
+        if truth != CALIBRATED:
+            found.setdefault(least(kept, f"{k} classes, {truth}", 1000), []).append(truth)
+    return ", ".join(f"{name} (*{', '.join(truths)}*)" for name, truths in found.items())
+
+
+def picture(kept: Kept) -> Figure:
+    with mpl.rc_context({"svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(7.2, 6.4), layout="constrained")
+        for part, (k, truths) in zip(figure.subfigures(2, 1), TRUTHS.items(), strict=True):
+            names = [name for name in CALIBRATORS[k] if name != GIVEN]
+            part.suptitle(f"{k} classes", x=0.0, horizontalalignment="left", fontsize=9)
+            panels = part.subplots(1, len(truths), sharey=True)
+            for axes, name in zip(panels, truths, strict=True):
+                _panel(axes, kept, f"{k} classes, {name}", names)
+                axes.set_title(name, fontsize=8)
+            panels[0].set_yticks(range(len(names)), names)
+            panels[0].set_ylim(len(names) - 0.5, -0.5)
+        part.supxlabel("thousandths of log-loss above the truth's; dashed: the scores as they are", fontsize=8)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+        return figure
+
+
+def _panel(axes: mpl.axes.Axes, kept: Kept, truth: str, names: list[str]) -> None:
+    for j, n in enumerate(SIZES):
+        value, error = np.array([cost(kept, truth, n, name) for name in names]).T
+        look, at = style_of(j), np.arange(len(names)) + 0.3 * (j - 0.5)
+        about = {"fmt": look.marker, "color": look.color, "markersize": 3, "elinewidth": 1, "label": f"{n:,} rows"}
+        axes.errorbar(value, at, xerr=2 * error, **about)
+    given = cost(kept, truth, SIZES[0], GIVEN)[0]
+    if given > 0.1:
+        axes.axvline(given, color="0.4", linestyle="--", linewidth=1, zorder=0)
+    axes.set_xscale("log")
+    axes.set_xlim(0.2, 400)
+    axes.grid(axis="x", color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Thousandths of log-loss above the truth's, with standard errors, after a fit to 100 and to 1,000 rows: where"
+    yield "scores are calibrated, and the mean over truths where they are wrong (*wrong*)."
+    yield ""
+    head = ("classes", "calibrator", CALIBRATED, "1,000 rows", "wrong", "1,000 rows")
+    yield from table(head, _rows(kept), texts=2)
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for k, some in CALIBRATORS.items():
+        for name in some:
+            cells = []
+            for truths in ([CALIBRATED], [truth for truth in TRUTHS[k] if truth != CALIBRATED]):
+                for n in SIZES:
+                    value, error = np.array([cost(kept, f"{k} classes, {truth}", n, name) for truth in truths]).T
+                    cells.append(_shown(value.mean(), np.sqrt((error**2).sum()) / len(truths)))
+            yield [str(k), name, *cells]
+
+
+def _shown(value: float, error: float) -> str:
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+EXPERIMENT = Experiment(
+    __spec__.name, {"truth": CASES, "n": SIZES}, sample, answer, page, picture, repetitions=100, quick=3
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,12 +1,17 @@
-"""Coverage of the weighted calibration error's interval where follow-up is censored, and the truth is known.
+"""Do intervals of the weighted calibration error cover the truth where follow-up is censored?
 
-    python -m benchmarks.coverage.censoring [--repetitions 200] [--jobs 2] [--write benchmarks/coverage/censoring.md]
+    python -m benchmarks.coverage.censoring [--repetitions 200]
 
-Scores p are drawn from a Beta distribution (even: 2, 2; rare: 1, 6; frequent: 6, 1), and q is the true probability of
-the event by the horizon 1: p itself ("calibrated"), logit q = 0.6 logit p ("over-confident"), or logit q = logit p -
-0.7 ("too high"). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is exponential, does not
-depend on the score, and its rate is such that the stated share of rows is censored before the event and the horizon.
-`censoring_weights` gives labels and weights, `estimate` the interval; the true error is E|q - p|, by quadrature.
+Scores p are drawn from a Beta distribution (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true
+probability of the event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit q
+= logit p - 0.7 (*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is
+exponential and does not depend on the score; the stated share of rows is censored before the event and the horizon.
+`censoring_weights` gives labels and weights, `estimate` the 95 % interval of E|q - p|.
+
+*Periods*: even scores, and times rounded up to a twelfth or a fourth of the horizon, so that events and censorings
+share times; 1/G(T), scikit-survival's weights of events, are the default, 1/G(T-) those of `left_limit=True`. *Left
+out*: without weights, censored rows left out. *Ratio*: variance of the weighted event rate m over what intervals take
+it for, Σ w² (y - m)² / (m (1 - m) Σ w²).
 """
 
 from __future__ import annotations
@@ -14,81 +19,57 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
+import itertools
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from joblib import Parallel, delayed
+from matplotlib.figure import Figure
 from scipy import special, stats
 from scipy.optimize import brentq
 
 import calibrant as cal
+from calibrant.data.censoring import _UNLIKE as WARNED
 from calibrant.exceptions import CensoringWarning
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import percent, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
-SEED, SHAPE, SIZES, SHARES = 20, 1.3, (300, 1000, 3000), (0.0, 0.2, 0.5)
-LAWS = {"even": (2, 2), "rare": (1, 6), "frequent": (6, 1)}
+SEED, SHAPE, LEVEL = 20, 1.3, 95
+SIZES, SHARES, PERIODS = (300, 1000, 3000), (0.0, 0.2, 0.5), (0, 12, 4)
+SCORES = {"even": (2, 2), "rare": (1, 6), "frequent": (6, 1)}
 MAPS = {
     "calibrated": lambda p: p,
     "over-confident": lambda p: special.expit(0.6 * special.logit(p)),
     "too high": lambda p: special.expit(special.logit(p) - 0.7),
 }
+#: Maps and size where times are in whole periods.
+TIED, SIZE = ("calibrated", "too high"), 1000
+DEFAULT, LEFT, DROPPED = "1/G(T)", "1/G(T-)", "left out"
 #: Midpoints at which means over scores, and over times of events, are taken.
 POINTS = (np.arange(100_000) + 0.5) / 100_000
+NAMES = ("scores", "truth", "censored", "n")
+CELLS = [*itertools.product(SCORES, MAPS, SHARES, SIZES)]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A case: distribution of scores, map, share of rows censored by the horizon, rows; how weights are made."""
+@cache
+def true_error(scores: str, truth: str) -> float:
+    """The true calibration error."""
+    p = stats.beta.ppf(POINTS, *SCORES[scores])
+    return float(np.abs(MAPS[truth](p) - p).mean())
 
-    law: str
-    map: str
-    share: float
-    n: int
-    periods: int = 0
-    left_limit: bool = False
-    dropped: bool = False
 
-    @property
-    def true_error(self) -> float:
-        p = stats.beta.ppf(POINTS, *LAWS[self.law])
-        return float(np.abs(MAPS[self.map](p) - p).mean())
-
-    def rate(self) -> float:
-        """Rate of the exponential censoring."""
-        q = MAPS[self.map](stats.beta.ppf(POINTS, *LAWS[self.law]))
-        until = np.minimum(event_times(q, np.random.default_rng(SEED).permutation(POINTS)), 1)
-        found = brentq(lambda rate: 1 - np.exp(-rate * until).mean() - self.share, 0, 100) if self.share else 0.0
-        return float(found)
-
-    def sample(self, rate: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scores, times and events of rows; in whole periods of the horizon, if there are any."""
-        p = rng.beta(*LAWS[self.law], self.n)
-        died = event_times(MAPS[self.map](p), rng.random(self.n))
-        left = rng.exponential(1 / rate, self.n) if rate else np.full(self.n, 1e9)
-        if self.periods:
-            died, left = (np.ceil(t * self.periods) / self.periods for t in (died, left))
-        return p, np.minimum(died, left), died <= left
-
-    def run(self, number: int, repetitions: int) -> dict[str, np.ndarray]:
-        """Numbers of every sample."""
-        rate, true, found = self.rate(), self.true_error, []
-        for i in range(repetitions):
-            p, time, event = self.sample(rate, np.random.default_rng([SEED, number, i]))
-            made = weights_of(time, event, left_limit=self.left_limit)
-            y, weight = made
-            if self.dropped:
-                known = weight > 0
-                one = cal.estimate(y[known], p[known])
-            else:
-                one = cal.estimate(y, p, sample_weight=weight)
-            held, low = one.interval.low <= true <= one.interval.high, one.interval.low > 0
-            width = one.interval.high - one.interval.low
-            found.append((held, low, one.value, one.corrected, width, made.effective_size, weight.mean()))
-        names = ("held", "low", "value", "corrected", "width", "size", "mean weight")
-        return dict(zip(names, np.array(found, dtype=float).T, strict=True))
+@cache
+def rate(scores: str, truth: str, censored: float) -> float:
+    """Rate of the exponential censoring."""
+    if not censored:
+        return 0.0
+    q = MAPS[truth](stats.beta.ppf(POINTS, *SCORES[scores]))
+    until = np.minimum(event_times(q, np.random.default_rng(SEED).permutation(POINTS)), 1)
+    return float(brentq(lambda rate: 1 - np.exp(-rate * until).mean() - censored, 0, 100))
 
 
 def event_times(q: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -96,125 +77,149 @@ def event_times(q: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (np.log(u) / np.log1p(-np.minimum(q, 1 - 1e-15))) ** (1 / SHAPE)
 
 
-def weights_of(time: np.ndarray, event: np.ndarray, *, left_limit: bool = False) -> cal.results.CensoringWeights:
+def some(scores: str, truth: str, censored: float, n: int, periods: int) -> bool:
+    """Whether it is a case: whole periods are of even scores and one size."""
+    return not periods or (scores == "even" and truth in TIED and censored > 0 and n == SIZE)
+
+
+def sample(scores: str, truth: str, censored: float, n: int, periods: int, seed: int) -> dict[str, float]:
+    """Whether the interval covers, whether it excludes 0, and its width, by weights; and the variance ratio."""
+    at = ([*SCORES].index(scores), [*MAPS].index(truth), SHARES.index(censored), SIZES.index(n), PERIODS.index(periods))
+    rng = np.random.default_rng([SEED, seed, *at])
+    p = rng.beta(*SCORES[scores], n)
+    died = event_times(MAPS[truth](p), rng.random(n))
+    left = rng.exponential(1 / rate(scores, truth, censored), n) if censored else np.full(n, 1e9)
+    if periods:
+        died, left = (np.ceil(t * periods) / periods for t in (died, left))
+    time, event = np.minimum(died, left), died <= left
+    y, weight = weights_of(time, event)
+    mean, squares = np.average(y, weights=weight), weight**2
+    ratio = squares @ (y - mean) ** 2 / (mean * (1 - mean) * squares.sum())
+    true = true_error(scores, truth)
+    out = {"ratio": float(ratio), "size": float(weight.sum() ** 2 / squares.sum())}
+    out |= _judged(DEFAULT, true, p, y, weight)
+    if periods:
+        out |= _judged(LEFT, true, p, *weights_of(time, event, left_limit=True))
+    elif (scores, n) == ("even", SIZE) and censored:
+        known = weight > 0
+        out |= _judged(DROPPED, true, p[known], y[known], None)
+    return out
+
+
+def weights_of(time: np.ndarray, event: np.ndarray, *, left_limit: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Labels and weights, without warnings of what is simulated here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CensoringWarning)
-        return cal.censoring_weights(time, event, 1.0, left_limit=left_limit)
+        y, weight = cal.censoring_weights(time, event, 1.0, left_limit=left_limit)
+    return y, weight
 
 
-def share(hits: np.ndarray) -> str:
-    """A percentage with its standard error."""
-    rate = hits.mean()
-    return f"{100 * rate:.1f} ± {100 * np.sqrt(rate * (1 - rate) / hits.size):.1f}"
+def _judged(name: str, true: float, p: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> dict[str, float]:
+    one = cal.estimate(y, p, sample_weight=weight)
+    low, high = one.interval
+    return {
+        f"{name}: covered": float(low <= true <= high),
+        f"{name}: above 0": float(low > 0),
+        f"{name}: value": one.value,
+        f"{name}: width": high - low,
+    }
 
 
-def page(repetitions: int, jobs: int) -> Iterator[str]:
-    main = [Cell(law, m, s, n) for law in LAWS for m in MAPS for s in SHARES for n in SIZES]
-    tied = [
-        Cell("even", m, s, 1000, periods, left)
-        for m in ("calibrated", "too high")
-        for s in (0.2, 0.5)
-        for periods in (12, 4)
-        for left in (False, True)
-    ]
-    without = [Cell("even", m, s, 1000, dropped=True) for m in MAPS for s in (0.2, 0.5)]
-    cells = [*main, *tied, *without]
-    done = Parallel(n_jobs=jobs)(delayed(cell.run)(i, repetitions) for i, cell in enumerate(cells))
-    results = dict(zip(cells, done, strict=True))
-    yield from INTRO.format(repetitions=repetitions, seed=SEED).splitlines()
-    yield REMARKS
-    yield "\n## All cells by the share that is censored\n"
-    yield "| censored, % | coverage, % | of n = 300 | of n = 1,000 | of n = 3,000 | calibrated: low end above 0, % |"
-    yield "|--:|--:|--:|--:|--:|--:|"
-    for s in SHARES:
-        these = {cell: found for cell, found in results.items() if cell in main and cell.share == s}
-        parts = [np.concatenate([found["held"] for cell, found in these.items() if cell.n == n]) for n in SIZES]
-        false = np.concatenate([found["low"] for cell, found in these.items() if cell.map == "calibrated"])
-        columns = [np.concatenate(parts), *parts, false]
-        yield f"| {100 * s:g} | " + " | ".join(map(share, columns)) + " |"
-    yield "\n## Every cell\n"
-    head = "scores | map | true error | n | censored, % | effective size | coverage, % | low end above 0, %"
-    yield f"| {head} | value | corrected | width |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for cell in main:
-        found = results[cell]
-        yield (
-            f"| {cell.law} | {cell.map} | {cell.true_error:.4f} | {cell.n:,} | {100 * cell.share:g} "
-            f"| {found['size'].mean():,.0f} | {share(found['held'])} | {share(found['low'])} "
-            f"| {found['value'].mean():.4f} | {found['corrected'].mean():.4f} | {found['width'].mean():.4f} |"
-        )
-    yield "\n## Times in whole periods\n"
-    yield TIES.lstrip()
-    yield "| map | true error | censored, % | periods | weight of events | mean weight | coverage, % | value |"
-    yield "|---|--:|--:|--:|---|--:|--:|--:|"
-    for cell in tied:
-        found = results[cell]
-        which = "1/G(T−)" if cell.left_limit else "1/G(T)"
-        yield (
-            f"| {cell.map} | {cell.true_error:.4f} | {100 * cell.share:g} | {cell.periods} | {which} "
-            f"| {found['mean weight'].mean():.3f} | {share(found['held'])} | {found['value'].mean():.4f} |"
-        )
-    yield "\n## Censored rows left out, without weights\n"
-    yield "| map | true error | censored, % | coverage, % | value | value with weights |\n|---|--:|--:|--:|--:|--:|"
-    for cell in without:
-        found, weighted = results[cell], results[Cell(cell.law, cell.map, cell.share, cell.n)]
-        yield (
-            f"| {cell.map} | {cell.true_error:.4f} | {100 * cell.share:g} | {share(found['held'])} "
-            f"| {found['value'].mean():.4f} | {weighted['value'].mean():.4f} |"
-        )
-    yield from unlike([cell for cell in main if cell.share and cell.n == 1000], repetitions)
+def _covered(kept: Kept, of: str = DEFAULT, **case: object) -> np.ndarray:
+    """Whether intervals cover, in all samples of some cases."""
+    return kept.where(**case)[f"{of}: covered"]
 
 
-def unlike(cells: list[Cell], repetitions: int) -> Iterator[str]:
-    """How weights depend on outcomes."""
-    yield "\n## Weights and outcomes\n"
-    yield UNLIKE.lstrip()
-    yield "| scores | map | censored, % | event rate | mean weight with the event | without | variance ratio |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
-    for cell in cells:
-        rate, found = cell.rate(), []
-        for i in range(repetitions):
-            _, time, event = cell.sample(rate, np.random.default_rng([SEED, i]))
-            y, weight = weights_of(time, event)
-            mean, squares = np.average(y, weights=weight), weight**2
-            ratio = squares @ (y - mean) ** 2 / (mean * (1 - mean) * squares.sum())
-            found.append((mean, weight[y].mean(), weight[~y & (weight > 0)].mean(), ratio))
-        columns = " | ".join(f"{value:.2f}" for value in np.mean(found, axis=0))
-        yield f"| {cell.law} | {cell.map} | {100 * cell.share:g} | {columns} |"
+def answer(kept: Kept) -> str:
+    whole = kept.where(periods=0)
+    said = [share(_covered(whole, censored=censored)) for censored in SHARES]
+    cells = {case: whole.where(**dict(zip(NAMES, case, strict=True))) for case in CELLS}
+    covered = {case: percent(one[f"{DEFAULT}: covered"]) for case, one in cells.items()}
+    missed = [case for case, (value, error) in covered.items() if value + 2 * error < LEVEL]
+    least = min(CELLS, key=lambda case: covered[case][0])
+    warned = [case for case, one in cells.items() if one["ratio"].mean() > WARNED]
+    there = [covered[case][0] for case in warned]
+    first = f"in {len(there)} cases, coverage is {min(there):.1f} to {max(there):.1f} %" if there else "in no case"
+    elsewhere = min(value for case, (value, _) in covered.items() if case not in warned)
+    tied = [kept.where(truth=truth, censored=c, periods=m) for truth in TIED for c in SHARES[1:] for m in PERIODS[1:]]
+    low = [min(100 * one[f"{of}: covered"].mean() for one in tied) for of in (DEFAULT, LEFT)]
+    half = whole.where(scores="even", n=SIZE, censored=SHARES[-1])
+    without = min(100 * _covered(half, DROPPED, truth=truth).mean() for truth in MAPS)
+    return (
+        f"Weighted intervals cover in {said[0]} % of samples without censoring, {said[1]} % with 20 % and {said[2]} % "
+        f"with half of the rows censored (aim: {LEVEL} %), and less than that by two standard errors in {len(missed)} "
+        f"of {len(CELLS)} cases (lowest: {covered[least][0]:.1f}, {_named(least)}). Where the mean ratio is above "
+        f"{WARNED:g}, from which on `censoring_weights` warns, {first}, at least {elsewhere:.1f} % elsewhere. The "
+        f"lowest with times in whole periods is {low[0]:.1f} % by scikit-survival's weights and {low[1]:.1f} % with "
+        f"`left_limit=True`; where half of the rows are censored and left out, {without:.1f} %."
+    )
 
 
-INTRO = """# Calibration error with censored follow-up: coverage
-
-Written by `benchmarks/coverage/censoring.py` (seed {seed}, {repetitions} samples a cell, ± one standard error): labels
-and weights of `censoring_weights`, 95 % intervals of `estimate(…, sample_weight=…)`. Scores are Beta distributed (even:
-mean 0.5; rare: 1/7; frequent: 6/7), times of the event Weibull, and exponential censoring does not depend on the score.
-*Censored* is the share of rows that are censored before the event and the horizon; with 0 all weights are 1. *Width* is
-the mean width of the intervals."""
-REMARKS = """
-- Weighted intervals cover about as often as those of rows without censoring, but for two cases.
-- **Calibrated scores, frequent events, half of the rows censored**: 90.5 %, 81.5 % and 71.5 %, less with more rows. Few
-  rows without the event are followed to the horizon, and their weights are more than three times those of events.
-  Intervals count rows by Kish's effective size, as if weights did not depend on the outcome, and take the variance for
-  half of what it is (last table). `censoring_weights` warns where the ratio is above 1.6. Where events are rare it is
-  below 1, and intervals are wider than they need be.
-- **Times in whole periods**: scikit-survival's weights bias the value, and in the worst case intervals cover 36.5 %;
-  with `left_limit=True` they cover 94.5 % or more. `censoring_weights` warns where the weights differ by more than 2 %.
-- Without weights, rows that were censored left out, intervals cover 0 to 34.5 % where half of the rows are censored."""
-UNLIKE = """
-Variance of the weighted event rate over what intervals take it for: `Σ w² (y - m)² / (m (1 - m) Σ w²)`, m being the
-rate. Means over the samples of 1,000 rows.
-"""
-TIES = """
-1,000 rows with even scores, whose times of event and censoring are rounded up to a period, of which the horizon has 12
-or 4: events and censorings share times. More rows are censored by the horizon than before. scikit-survival's weights of
-events, 1/G(T), are the default; 1/G(T−) is `left_limit=True`.
-"""
+def _named(case: tuple[str, str, float, int]) -> str:
+    scores, truth, censored, n = case
+    return f"{scores} scores, {truth}, {100 * censored:g} % censored, {n:,} rows"
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=200, jobs=2, write=True).parse_args()
-    arguments.finish(options, page(options.repetitions, options.jobs))
+def picture(kept: Kept) -> Figure:
+    half = kept.where(censored=SHARES[-1])
+    lines = {f"{s}, {m}": (DEFAULT, {"scores": s, "truth": m, "periods": 0}) for s in SCORES for m in MAPS}
+    lines |= {
+        f"even, {m}, {k} periods, {of}": (of, {"truth": m, "periods": k})
+        for m in TIED
+        for k in PERIODS[1:]
+        for of in (DEFAULT, LEFT)
+    }
+    lines |= {f"even, {m}, {DROPPED}": (DROPPED, {"scores": "even", "truth": m, "periods": 0}) for m in MAPS}
+    series = {}
+    for n in SIZES:
+        some = half.where(n=n)
+        alone = [(of == DEFAULT and not case["periods"]) or n == SIZE for of, case in lines.values()]
+        series[f"{n:,} rows"] = [
+            percent(_covered(some, of, **case)) if there else (np.nan, np.nan)
+            for (of, case), there in zip(lines.values(), alone, strict=True)
+        ]
+    return dots([*lines], series, "intervals that cover where half of the rows are censored, %", LEVEL)
 
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage in per cent with standard errors, by the number of rows, over all maps, and the mean ratio."
+    yield ""
+    head = ("scores", "censored", *(f"{n:,} rows" for n in SIZES), "ratio")
+    yield from table(head, _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    whole = kept.where(periods=0)
+    for scores in SCORES:
+        for censored in SHARES:
+            yield _line(scores, censored, whole.where(scores=scores, censored=censored))
+    frequent = whole.where(scores="frequent", truth="calibrated", censored=SHARES[-1])
+    yield _line("frequent, calibrated", SHARES[-1], frequent)
+    for periods in PERIODS[1:]:
+        for of in (DEFAULT, LEFT):
+            for censored in SHARES[1:]:
+                some = kept.where(periods=periods, censored=censored)
+                yield _line(f"{periods} periods, {of}", censored, some, of, (SIZE,))
+    for censored in SHARES[1:]:
+        some = whole.where(scores="even", censored=censored, n=SIZE)
+        yield _line(f"even, {DROPPED}", censored, some, DROPPED, (SIZE,))
+
+
+def _line(name: str, censored: float, some: Kept, of: str = DEFAULT, sizes: tuple[int, ...] = SIZES) -> list[str]:
+    cells = [share(_covered(some, of, n=n)) if n in sizes else "" for n in SIZES]
+    return [name, f"{100 * censored:g} %", *cells, f"{some['ratio'].mean():.2f}" if of == DEFAULT else ""]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": SCORES, "truth": MAPS, "censored": SHARES, "n": SIZES, "periods": PERIODS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=200,
+    some=some,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -1,18 +1,18 @@
-"""How far `expected_performance` is from what labels then say, beside NannyML's CBPE, and how often intervals cover.
+"""How far is `expected_performance` from what labels then say, and how often do its intervals cover?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.expected_performance --store FILE [--repetitions 100] [--write FILE]
+    python -m benchmarks.coverage.expected_performance [--repetitions 100]
 
-The peer is `nannyml` 0.13.1 from PyPI (it needs `statsmodels` beside it); without it only our figures are made. 2,000
-labelled and 1,000 new rows. Four families have scores from a beta distribution and known chances: log-odds divided
-by 1.7 (*overconfident*), right below 0.5 and too high by up to 0.2 above (*one-sided*), scores of one decimal whose
-chances are those of the fourth power mean with ¼ (*grid*), and log-odds with a bump of 0.8 about 0.3 (*bump*). Four
-are models of scikit-learn fitted to 1,000 other rows of eight features, two of which interact: logistic regression,
-naive Bayes, a forest, boosting. One is naive Bayes of three classes. No choice was made on any of these families:
-those that were looked at had other scores and other chances.
+Beside it is NannyML's CBPE (`nannyml` 0.13.1 from PyPI, which needs `statsmodels`), on the same 2,000 labelled and
+1,000 new rows. Four families have scores from a beta distribution and known chances: log-odds divided by 1.7
+(*overconfident*), right below 0.5 and too high by up to 0.2 above (*one-sided*), scores of one decimal whose chances
+are those of the fourth power mean with 1/4 (*grid*), and log-odds with a bump of 0.8 about 0.3 (*bump*). Four are
+models of scikit-learn fitted to 1,000 other rows of eight features, two of which interact: logistic regression, naive
+Bayes, a forest, boosting. One is naive Bayes of three classes. No choice was made on any of these families.
 
 Shifts: none; *covariate*, where new rows are drawn in proportion to e^(2s) of the score s (of three classes that of the
 first); *label*, where only three in ten of the positives are kept, of three classes of the first, and where we are
-told `prior="estimate"`. CBPE has no such option. A sample's seed is its number.
+told `prior="estimate"`. CBPE has no such option, and its intervals (three standard errors of sampling) no uncertainty
+of the map of scores. Label shift has half as many samples.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 # isort: split
 import os
 import warnings
-from collections.abc import Callable
-from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.monitoring.performance_metrics import METRICS
 
-from .. import arguments
-from ..store import lines_of
+from ..experiment import Experiment
+from ..markdown import estimate, share, table
+from ..pictures import dots
+from ..provenance import Kept
 
 N, M = 2_000, 1_000
 OURS = ("accuracy", "precision", "recall", "f1", "roc-auc", "log-loss", "brier")
 PEERS = OURS[:5]
 SHIFTS = ("none", "covariate", "label")
+CBPE, LEVEL = "CBPE", 95
 CHANCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "overconfident": lambda p: expit(logit(p) / 1.7),
     "one-sided": lambda p: p - 0.4 * np.maximum(p - 0.5, 0),
@@ -49,6 +51,7 @@ CHANCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 MODELS = ("logistic regression", "naive Bayes", "forest", "boosting")
 FAMILIES = (*CHANCES, *MODELS, "three classes")
+NOTHING = (float("nan"), float("nan"))
 
 
 def _features(n: int, classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +61,7 @@ def _features(n: int, classes: int, rng: np.random.Generator) -> tuple[np.ndarra
     return x, (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 
 
-@lru_cache(maxsize=8)
+@cache
 def _model(family: str) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -98,22 +101,27 @@ def samples(family: str, shift: str, seed: int) -> tuple[np.ndarray, np.ndarray,
     return y, p, labels[some], new[some]
 
 
-def outcome(family: str, shift: str, seed: int) -> list[float]:
-    """Errors, whether intervals cover, and their widths: ours of seven metrics, then the peer's of five."""
+def sample(family: str, shift: str, seed: int) -> dict[str, float]:
+    """Each metric's error, and whether its interval covers: ours of seven metrics, and CBPE's of five."""
     y, p, labels, new = samples(family, shift, seed)
     prior = "estimate" if shift == "label" else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = cal.expected_performance(new, reference=(y, p), metric=list(OURS), prior=prior)
         true = cal.expected_performance(new[:50], reference=(labels, new), metric=list(OURS), n_resamples=2)
-        said = [metric.reference for metric in true.metrics]
-        peer = _peer(y, p, labels, new) if find_spec("nannyml") else []
-    ours = [(m.value, *m.interval) for m in found.metrics]
-    rows = [
-        (value - s, low <= s <= high, high - low)
-        for (value, low, high), s in zip([*ours, *peer], said + said, strict=False)
-    ]
-    return [float(v) for v in np.array(rows, dtype=float).T.reshape(-1)]
+        peer = _peer(y, p, labels, new)
+    said = {name: metric.reference for name, metric in zip(OURS, true.metrics, strict=True)}
+    out: dict[str, float] = {}
+    for name, metric in zip(OURS, found.metrics, strict=True):
+        out |= _judged(name, said[name], (metric.value, *metric.interval))
+    for name, ends in zip(PEERS, peer, strict=True):
+        out |= _judged(f"{CBPE} {name}", said[name], ends)
+    return out
+
+
+def _judged(name: str, true: float, ends: tuple[float, float, float]) -> dict[str, float]:
+    value, low, high = ends
+    return {f"{name}: error": float(value - true), f"{name}: covered": float(low <= true <= high)}
 
 
 def _peer(y: np.ndarray, p: np.ndarray, labels: np.ndarray, new: np.ndarray) -> list[tuple[float, float, float]]:
@@ -138,91 +146,85 @@ def _peer(y: np.ndarray, p: np.ndarray, labels: np.ndarray, new: np.ndarray) -> 
     return [tuple(float(found[name, end].iloc[0]) for end in ends) for name in names]  # type: ignore[misc]
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=100, write=True, store=True).parse_args()
-    with lines_of(options.store) as (done, add):
-        known = {(row[0], row[1], row[2]) for row in done}
-        for seed in range(options.repetitions):
-            for family in FAMILIES:
-                for shift in SHIFTS:
-                    if (family, shift, seed) not in known:
-                        done.append([family, shift, seed, *outcome(family, shift, seed)])
-                        add(done[-1])
-    if options.write is not None:
-        write(options.write, done, options.repetitions)
+def _errors(some: Kept, name: str) -> np.ndarray:
+    """Absolute errors, in thousandths."""
+    return 1000 * np.abs(some[f"{name}: error"])
 
 
-def write(path: Path, done: list[Any], repetitions: int) -> None:
-    """The page."""
-    kept = [row for row in done if row[2] < repetitions]
-    table = {
-        cell: np.array([row[3:] for row in kept if tuple(row[:2]) == cell]) for cell in {(r[0], r[1]) for r in kept}
+def _gap(some: Kept, name: str) -> tuple[float, float]:
+    """Our absolute error minus CBPE's, in thousandths: mean and standard error."""
+    return estimate(_errors(some, name) - _errors(some, f"{CBPE} {name}"))
+
+
+def answer(kept: Kept) -> str:
+    cells = {(family, shift): kept.where(family=family, shift=shift) for family in FAMILIES for shift in SHIFTS}
+    gaps = [_gap(some, name) for some in cells.values() for name in PEERS]
+    less, more = (sum(sign * value < -2 * error for value, error in gaps) for sign in (1, -1))
+    covered = {
+        (shift, family, name): 100 * some[f"{name}: covered"].mean()
+        for (family, shift), some in cells.items()
+        for name in OURS
     }
-    number = len(OURS) + len(PEERS)
-    lines = [
-        "# Expected performance: errors beside CBPE, and coverage",
-        "",
-        f"Written by `python -m benchmarks.coverage.expected_performance --store FILE --repetitions {repetitions}"
-        " --write FILE`.",
-        "",
-        *(__doc__ or "").split("\n\n", 2)[2].strip().splitlines(),
-        "",
-        "## Errors",
-        "",
-        "Mean absolute difference from what the labels of the same rows said, in thousandths: ours / CBPE's. In",
-        "brackets the difference in standard errors of the paired difference; negative: ours is smaller.",
-        "",
-        "| scores | shift | " + " | ".join(METRICS[name].words for name in PEERS) + " |",
-        "|---|---|" + "---:|" * len(PEERS),
+    by_shift = [
+        f"{np.mean([v for case, v in covered.items() if case[0] == shift]):.1f} % ({shift})" for shift in SHIFTS
     ]
-    ordered = [(f, s) for f in FAMILIES for s in SHIFTS if (f, s) in table]
-    for cell in ordered:
-        errors = np.abs(table[cell][:, :number])
-        texts = []
-        for i in range(len(PEERS)):
-            ours, peer = errors[:, i], errors[:, len(OURS) + i]
-            z = (ours - peer).mean() / max(float((ours - peer).std()) / np.sqrt(len(ours)), 1e-12)
-            texts.append(f"{1000 * ours.mean():.1f} / {1000 * peer.mean():.1f} ({z:+.1f})")
-        lines.append(f"| {cell[0]} | {cell[1]} | " + " | ".join(texts) + " |")
-    lines += [
-        "",
-        "## Coverage",
-        "",
-        "Share of samples, in per cent, in which our 95 % interval contains what labels said (standard error about 2),",
-        "and in brackets that of CBPE's (three standard errors of sampling), whose map of scores has no uncertainty.",
-        "",
-        "| scores | shift | " + " | ".join(METRICS[name].words for name in OURS) + " |",
-        "|---|---|" + "---:|" * len(OURS),
-    ]
-    for cell in ordered:
-        cover = [f"{v:.0f}" for v in 100 * table[cell][:, number : 2 * number].mean(axis=0)]
-        ours, peer = cover[: len(OURS)], cover[len(OURS) :]
-        texts = [f"{a} ({b})" for a, b in zip(ours, peer, strict=False)] + ours[len(PEERS) :]
-        lines.append(f"| {cell[0]} | {cell[1]} | " + " | ".join(texts) + " |")
-    lines += ["", *_said(table, ordered, number)]
-    arguments.finish(type("Options", (), {"write": path})(), lines)
+    low = sum(value < 90 for value in covered.values())
+    least = min(covered, key=covered.__getitem__)
+    return (
+        f"Its mean absolute error is smaller than CBPE's by two standard errors in {less} of {len(gaps)} cells "
+        f"(family, shift, metric), and larger in {more}. Its {LEVEL} % intervals cover on average in "
+        f"{', '.join(by_shift)} of "
+        f"samples, and in less than 90 % in {low} of {len(covered)} cells (lowest: {covered[least]:.0f} %, {least[1]}, "
+        f"{least[2]}, shift {least[0]})."
+    )
 
 
-def _said(table: dict[Any, np.ndarray], ordered: list[Any], number: int) -> list[str]:
-    """Sentences made from the tables."""
-    better = worse = 0
-    for cell in ordered:
-        errors = np.abs(table[cell][:, :number])
-        difference = errors[:, : len(PEERS)] - errors[:, len(OURS) :]
-        z = difference.mean(axis=0) / np.maximum(difference.std(axis=0) / np.sqrt(len(errors)), 1e-12)
-        better, worse = better + int((z < -2).sum()), worse + int((z > 2).sum())
-    out = []
+def picture(kept: Kept) -> Figure:
+    lines = [(shift, name) for shift in SHIFTS for name in OURS]
+    series = {
+        who: [
+            estimate(_errors(kept.where(shift=shift), f"{before}{name}")) if not before or name in PEERS else NOTHING
+            for shift, name in lines
+        ]
+        for who, before in (("expected_performance", ""), (CBPE, f"{CBPE} "))
+    }
+    names = [f"{METRICS[name].words}, shift: {shift}" for shift, name in lines]
+    return dots(names, series, "mean absolute error, in thousandths", log=True)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Mean absolute errors over families in thousandths, ours and CBPE's, and their difference with its standard"
+    yield "error; coverage in per cent, the lowest of a family, and CBPE's coverage."
+    yield ""
+    head = ("shift", "metric", "ours", CBPE, "difference", "coverage", "lowest", CBPE)
+    yield from table(head, _lines(kept), texts=2)
+
+
+def _lines(kept: Kept) -> Iterator[list[str]]:
     for shift in SHIFTS:
-        some = [table[cell][:, number : number + len(OURS)] for cell in ordered if cell[1] == shift]
-        cover = 100 * np.concatenate([one.mean(axis=0) for one in some])
-        inside = int(((cover >= 90) & (cover <= 97)).sum())
-        out.append(
-            f"Shift *{shift}*: coverage is {cover.mean():.1f} % on average, from {cover.min():.0f} to "
-            f"{cover.max():.0f}; {inside} of {len(cover)} cells are within 90 to 97 %, {int((cover < 90).sum())} below."
-        )
-    cells = len(ordered) * len(PEERS)
-    return [f"Ours is smaller by more than two standard errors in {better} of {cells} cells, larger in {worse}.", *out]
+        some = kept.where(shift=shift)
+        for name in OURS:
+            least = min(100 * some.where(family=family)[f"{name}: covered"].mean() for family in FAMILIES)
+            ours, theirs, gap, covered = f"{_errors(some, name).mean():.1f}", "", "", ""
+            if name in PEERS:
+                theirs = f"{_errors(some, f'{CBPE} {name}').mean():.1f}"
+                gap = "{:+.1f} ± {:.1f}".format(*_gap(some, name))
+                covered = f"{100 * some[f'{CBPE} {name}: covered'].mean():.0f}"
+            cover = share(some[f"{name}: covered"])
+            yield [shift, METRICS[name].words, ours, theirs, gap, cover, f"{least:.0f}", covered]
 
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"family": FAMILIES, "shift": SHIFTS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=100,
+    portion=lambda family, shift: 0.5 if shift == "label" else 1.0,
+    needs=("nannyml",),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

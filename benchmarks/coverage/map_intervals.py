@@ -1,9 +1,17 @@
-"""Do intervals of calibrated probabilities cover the truth? Where it is known, in and outside a calibrator's family.
+"""Do intervals of calibrated probabilities cover the truth?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.map_intervals [--repetitions 200] [--write FILE]
+    python -m benchmarks.coverage.map_intervals [--repetitions 100]
 
-Scores are Beta(0.8, 0.7) distributed, outcomes drawn from a known map of them. Per cent of 200 fixed scores (quantiles
-of that distribution) whose truth lies in the 95 % interval, and the intervals' mean width.
+Per cent of 200 fixed scores (quantiles of the scores' distribution) whose truth lies in the 95 % interval of
+`predict_interval`, and the intervals' mean width. Scores are Beta(0.8, 0.7) distributed. Truths, with log-odds z of the
+score s: *over-confident* 0.5 z - 0.3; *asymmetric* 0.6 log s - 1.6 log(1 - s) - 0.5; *bent* z + 0.15 z² - 0.5 (it falls
+below z = -3.3); *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9. The family of isotonic regression and Venn-Abers
+predictors is that of increasing maps; the two probabilities of the latter have no level. `TemperatureScaling` and
+`GaussianProcessCalibrator` give no interval.
+
+*Elsewhere* are other scores, Beta(3, 2), Beta(0.4, 0.5) and Beta(0.5, 8), and truths, on which nothing about the
+interval of `AutoCalibrator` was chosen: *under-confident* 1.6 z - 0.2; *shifted* z + 0.7; *half* s / 2; *kink* has
+slope 0.4 above 0.6; *quick wave* z + 0.4 sin 2z; *jump* is 0.25 and 0.75 on either side of 0.5.
 """
 
 from __future__ import annotations
@@ -11,20 +19,23 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 from calibrant import calibrators as c
-from calibrant.data.writing import write_text
 
-from .. import arguments
+from ..experiment import Experiment
+from ..markdown import estimate, table
+from ..pictures import dots
+from ..provenance import Kept
 
-Map = Callable[[np.ndarray], np.ndarray]
-TRUTHS: dict[str, Map] = {
+LEVEL, AUTO = 95, "AutoCalibrator"
+TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "calibrated": lambda s: s,
     "over-confident": lambda s: expit(0.5 * logit(s) - 0.3),
     "asymmetric": lambda s: expit(0.6 * np.log(s) - 1.6 * np.log1p(-s) - 0.5),
@@ -32,19 +43,7 @@ TRUTHS: dict[str, Map] = {
     "wave": lambda s: expit(logit(s) + 0.8 * np.sin(logit(s))),
     "steps": lambda s: 0.1 + 0.35 * (s > 0.3) + 0.45 * (s > 0.7),
 }
-CALIBRATORS = {
-    "PlattScaling": c.PlattScaling(),
-    "PlattScaling(shrinkage=0)": c.PlattScaling(shrinkage=0),
-    "BetaCalibration": c.BetaCalibration(),
-    "QuadraticLogit": c.QuadraticLogit(),
-    "SplineCalibrator": c.SplineCalibrator(),
-    "IsotonicCalibrator": c.IsotonicCalibrator(),
-    "VennAbers (no level)": c.VennAbers(),
-    "AutoCalibrator": c.AutoCalibrator(),
-}
-#: Scores, and truths of them, on which nothing about `AutoCalibrator` was chosen.
-OTHERS = {"Beta(3, 2)": (3.0, 2.0), "Beta(0.4, 0.5)": (0.4, 0.5), "Beta(0.5, 8)": (0.5, 8.0)}
-OTHER_TRUTHS: dict[str, Map] = {
+OTHER_TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "calibrated": lambda s: s,
     "under-confident": lambda s: expit(1.6 * logit(s) - 0.2),
     "shifted": lambda s: expit(logit(s) + 0.7),
@@ -53,79 +52,153 @@ OTHER_TRUTHS: dict[str, Map] = {
     "quick wave": lambda s: expit(logit(s) + 0.4 * np.sin(2 * logit(s))),
     "jump": lambda s: np.where(s > 0.5, 0.75, 0.25),
 }
+MAPS = TRUTHS | OTHER_TRUTHS
+FIRST = "Beta(0.8, 0.7)"
+SCORES = {FIRST: (0.8, 0.7), "Beta(3, 2)": (3.0, 2.0), "Beta(0.4, 0.5)": (0.4, 0.5), "Beta(0.5, 8)": (0.5, 8.0)}
+ROWS, OTHER_ROWS = (100, 1000), (100, 300, 1000, 3000)
+CALIBRATORS = {
+    "PlattScaling": c.PlattScaling(),
+    "Platt, no shrinkage": c.PlattScaling(shrinkage=0),
+    "BetaCalibration": c.BetaCalibration(),
+    "QuadraticLogit": c.QuadraticLogit(),
+    "SplineCalibrator": c.SplineCalibrator(),
+    "IsotonicCalibrator": c.IsotonicCalibrator(),
+    "VennAbers (no level)": c.VennAbers(),
+    AUTO: c.AutoCalibrator(),
+}
 #: Truths inside a calibrator's family.
 INSIDE = {
     "PlattScaling": ("calibrated", "over-confident"),
-    "PlattScaling(shrinkage=0)": ("calibrated", "over-confident"),
+    "Platt, no shrinkage": ("calibrated", "over-confident"),
     "BetaCalibration": ("calibrated", "over-confident", "asymmetric"),
     "QuadraticLogit": ("calibrated", "over-confident", "bent"),
     "IsotonicCalibrator": ("calibrated", "over-confident", "asymmetric", "wave", "steps"),
     "VennAbers (no level)": ("calibrated", "over-confident", "asymmetric", "wave", "steps"),
 }
-HEAD = """
-# Do intervals of calibrated probabilities cover the truth?
-
-Written by
-`python -m benchmarks.coverage.map_intervals --repetitions REPETITIONS --write benchmarks/coverage/map_intervals.md`:
-per cent of scores whose truth lies in the 95 % interval of `predict_interval`, with standard errors over samples, and
-the mean width. **Bold**: the truth is inside the calibrator's family (of rising maps, for isotonic regression and
-Venn-Abers predictors). Seeds are the numbers of the samples; scores are Beta(0.8, 0.7) distributed. Truths, of the log
-odds z: *over-confident* 0.5 z - 0.3; *asymmetric* 0.6 log s - 1.6 log(1 - s) - 0.5; *bent* z + 0.15 z² - 0.5 (it falls
-below z = -3.3); *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9. `TemperatureScaling` and `GaussianProcessCalibrator`
-give no interval: with 1000 rows theirs covered 1 % and 75 % of scores where the truth is asymmetric.
-"""
-TAIL = """
-## AutoCalibrator, elsewhere
-
-Other scores and truths, on which nothing about its interval was chosen: *under-confident* 1.6 z - 0.2; *shifted*
-z + 0.7; *half* s / 2; *kink* has slope 0.4 above 0.6; *quick wave* z + 0.4 sin 2z; *jump* is 0.25 and 0.75 on either
-side of 0.5.
-"""
+PARAMETRIC = [*CALIBRATORS][:4]
+Case = tuple[str, str, int]
 
 
-def main() -> None:
-    options = arguments.parser(__doc__, repetitions=200, write=True).parse_args()
-    warnings.simplefilter("ignore")
-    lines = [HEAD.strip().replace("REPETITIONS", str(options.repetitions))]
-    for n in (100, 1000):
-        lines += [f"\n## n = {n}\n", f"| calibrator | {' | '.join(TRUTHS)} |", f"|---|{'---:|' * len(TRUTHS)}"]
-        for name, one in CALIBRATORS.items():
-            cells = (
-                _cell(one, (0.8, 0.7), true, n, options.repetitions, inside=chosen in INSIDE.get(name, ()))
-                for chosen, true in TRUTHS.items()
-            )
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    lines += [TAIL, f"| scores | n | {' | '.join(OTHER_TRUTHS)} |", f"|---|---:|{'---:|' * len(OTHER_TRUTHS)}"]
-    for law, shape in OTHERS.items():
-        for n in (100, 300, 1000, 3000):
-            auto = CALIBRATORS["AutoCalibrator"]
-            cells = (_cell(auto, shape, true, n, options.repetitions) for true in OTHER_TRUTHS.values())
-            lines.append(f"| {law} | {n} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    if options.write is not None:
-        write_text(options.write, "\n".join(lines) + "\n")
+def some(scores: str, truth: str, n: int) -> bool:
+    """Whether it is a case: elsewhere there are other truths and sizes."""
+    return (truth in TRUTHS and n in ROWS) if scores == FIRST else truth in OTHER_TRUTHS
 
 
-def _cell(
-    one: c.Calibrator, shape: tuple[float, float], true: Map, n: int, repetitions: int, *, inside: bool = False
-) -> str:
-    """Coverage with its standard error, and the mean width."""
-    found = np.array([_covered(one, shape, true, n, i) for i in range(repetitions)])
-    cell = f"{found[:, 0].mean():.1f} ± {found[:, 0].std(ddof=1) / np.sqrt(repetitions):.1f}"
-    return f"{f'**{cell}**' if inside else cell}, {found[:, 1].mean():.3f}"
-
-
-def _covered(one: c.Calibrator, shape: tuple[float, float], true: Map, n: int, i: int) -> tuple[float, float]:
-    """Per cent of scores, and the mean width."""
-    rng = np.random.default_rng([i, n])
+def sample(scores: str, truth: str, n: int, seed: int) -> dict[str, float]:
+    """Per cent of scores whose truth each calibrator's interval covers, and the mean width."""
+    shape, true = SCORES[scores], MAPS[truth]
+    rng = np.random.default_rng([seed, [*SCORES].index(scores), [*MAPS].index(truth), n])
     at = beta.ppf((np.arange(200) + 0.5) / 200, *shape).clip(1e-9, 1 - 1e-9)
     s = rng.beta(*shape, n).clip(1e-9, 1 - 1e-9)
     y = (rng.random(n) < true(s)).astype(int)
-    low, high = one.set_params(labels=[0, 1]).fit(s, y).predict_interval(at).T
-    truth = true(at)
-    return 100 * float(np.mean((low <= truth) & (truth <= high))), float((high - low).mean())
+    out = {}
+    for name in CALIBRATORS if scores == FIRST else (AUTO,):
+        low, high = CALIBRATORS[name].set_params(labels=[0, 1]).fit(s, y).predict_interval(at).T
+        out[f"{name}: covered"] = 100 * float(np.mean((low <= true(at)) & (true(at) <= high)))
+        out[f"{name}: width"] = float((high - low).mean())
+    return out
 
+
+def _of(kept: Kept, name: str, case: Case, what: str = "covered") -> tuple[float, float]:
+    scores, truth, n = case
+    return estimate(kept.where(scores=scores, truth=truth, n=n)[f"{name}: {what}"])
+
+
+def _mean(kept: Kept, name: str, cases: list[Case], what: str = "covered") -> tuple[float, float]:
+    """Mean over cases, with its standard error; NaN without a case."""
+    if not cases:
+        return float("nan"), float("nan")
+    value, error = np.array([_of(kept, name, case, what) for case in cases]).T
+    return float(value.mean()), float(np.sqrt((error**2).sum()) / len(cases))
+
+
+def _cases(name: str, n: int | None = None, *, inside: bool | None = None) -> list[Case]:
+    """Cases of the first scores, inside or outside a calibrator's family."""
+    return [
+        (FIRST, truth, rows)
+        for truth in TRUTHS
+        for rows in ROWS
+        if n in (rows, None) and inside in (truth in INSIDE.get(name, ()), None)
+    ]
+
+
+def _elsewhere(truths: tuple[str, ...] = tuple(OTHER_TRUTHS), rows: tuple[int, ...] = OTHER_ROWS) -> list[Case]:
+    return [(scores, truth, n) for scores in SCORES if scores != FIRST for truth in truths for n in rows]
+
+
+def _said(case: Case) -> str:
+    return f"{case[1]}, {case[0]}, {case[2]:,} rows"
+
+
+def answer(kept: Kept) -> str:
+    held = [_of(kept, name, case)[0] for name in PARAMETRIC for case in _cases(name, inside=True)]
+    outside = {(name, case): _of(kept, name, case)[0] for name in PARAMETRIC for case in _cases(name, inside=False)}
+    name, worst = min(outside, key=outside.__getitem__)
+    rising = [_of(kept, "IsotonicCalibrator", case)[0] for case in _cases("IsotonicCalibrator", inside=True)]
+    widths = [_mean(kept, one, _cases(one, 1000), "width")[0] for one in ("IsotonicCalibrator", "SplineCalibrator")]
+    auto = {case: _of(kept, AUTO, case) for case in (*_cases(AUTO), *_elsewhere())}
+    missed = [case for case, (value, error) in auto.items() if value + 2 * error < LEVEL]
+    least = min(auto, key=lambda case: auto[case][0])
+    which = ", ".join(f"{truth} {number}" for truth, number in Counter(case[1] for case in missed).most_common())
+    return (
+        f"Intervals of 95 % of the parametric maps cover the truth in {min(held):.1f} to {max(held):.1f} % of scores "
+        f"where it is in their family, and otherwise in as few as {outside[name, worst]:.1f} % ({name}; "
+        f"{_said(worst)}). Those of isotonic regression cover increasing truths in {min(rising):.1f} to "
+        f"{max(rising):.1f} % of scores, and are {widths[0] / widths[1]:.1f} times as wide as the spline's with 1,000 "
+        f"rows. The coverage of `{AUTO}` is below 95 % by more than two standard errors in {len(missed)} of "
+        f"{len(auto)} cases{f' ({which})' if missed else ''}; the lowest is {auto[least][0]:.1f} % ({_said(least)})."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    lines = {
+        f"{name}: {'in' if inside else 'outside'} the family" if name in INSIDE else name: (name, inside)
+        for name in CALIBRATORS
+        for inside in (True, False)
+        if _cases(name, inside=inside)
+    }
+    series = {}
+    for n in (100, 1000, 3000):
+        pairs = [_mean(kept, name, _cases(name, n, inside=inside)) for name, inside in lines.values()]
+        series[f"{n:,} rows"] = pairs + [_mean(kept, AUTO, _elsewhere((truth,), (n,))) for truth in OTHER_TRUTHS]
+    names = [*lines, *(f"{AUTO}, elsewhere: {truth}" for truth in OTHER_TRUTHS)]
+    return dots(names, series, "scores whose truth is covered, %", LEVEL)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Coverage in per cent, with standard errors: means over truths in the family and over others, and the"
+    yield "lowest of a truth. The last column is the mean width."
+    yield ""
+    yield from table(("calibrator", "rows", "in family", "outside", "lowest", "width"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for name in CALIBRATORS:
+        for n in ROWS:
+            parts = [_cases(name, n, inside=inside) for inside in (True, False)]
+            yield _line(kept, name, name, n, *parts)
+    for n in OTHER_ROWS:
+        yield _line(kept, f"{AUTO}, elsewhere", AUTO, n, [], _elsewhere(rows=(n,)))
+
+
+def _line(kept: Kept, shown: str, name: str, n: int, inside: list[Case], outside: list[Case]) -> list[str]:
+    every = [*inside, *outside]
+    least = min((_of(kept, name, case) for case in every), key=lambda pair: pair[0])
+    pairs = (_mean(kept, name, inside), _mean(kept, name, outside), least)
+    cells = [f"{value:.1f} ± {error:.1f}" if value == value else "" for value, error in pairs]
+    return [shown, f"{n:,}", *cells, f"{_mean(kept, name, every, 'width')[0]:.3f}"]
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"scores": SCORES, "truth": MAPS, "n": OTHER_ROWS},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=100,
+    some=some,
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
