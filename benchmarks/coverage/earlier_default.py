@@ -1,11 +1,13 @@
-"""The default beside what it was before it had ranges, on the same samples: which truths are read worse?
+"""Which truths does the default read worse than before it had ranges of scores?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.earlier_default --store FILE [--repetitions 40] [--write FILE]
+    python -m benchmarks.coverage.earlier_default [--repetitions 2]
 
-Before, its map had no ranges of its own, and its slope always turned it about the mean of the log odds. Tracks are
-those of the benchmark, on which both were developed, with other seeds; mixtures (models trained on 300 rows, truths of
-100,000 labelled ones), the truths of ``assumptions`` and real models (pools of the arena's reporting half, where it is
-built) played no part. Errors are compared in pairs.
+The same samples are read by a smooth map alone whose slope turns it about the mean of the log-odds, as before, and by
+the default now, with ranges. *Local*, *beta*, *imbalance*, *networks* and *dirichlet* are tracks of the known-truth
+benchmark, on which both were developed, with other seeds. *Mixtures* (48 models trained on 300 rows, truths of 100,000
+labelled rows) and *hostile* truths (those of [assumptions.md](../../benchmarks/coverage/assumptions.md) but the rule)
+played no part. A cell is a truth and a size, of 1,000, 5,000 or 20,000 rows; errors are compared in pairs. 25 samples
+are drawn side by side, and their means kept.
 """
 
 from __future__ import annotations
@@ -13,15 +15,12 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import warnings
-import zlib
-from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import calibrant as cal
 from calibrant.benchmark.tracks import distributions
@@ -30,11 +29,10 @@ from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
-from .. import arguments
-from ..arena.halves import REPORTING
-from ..arena.reading import Experiment, draw, experiments
-from ..arena.store import CACHE
-from ..store import found_of
+from ..experiment import Experiment
+from ..markdown import estimate, mean, table
+from ..pictures import dots
+from ..provenance import Kept
 from .assumptions import MACHINES, TRUTHS
 from .correction import Hostile, OfMixture
 
@@ -46,31 +44,11 @@ NOTIONS = {
     "networks": "confidence",
     "dirichlet": "confidence",
 }
-
-
-@dataclass(frozen=True)
-class OfArena:
-    """A real model, by its confidences: rows of its pool, or with labels drawn anew."""
-
-    told: Experiment
-    track = "real models"
-
-    @property
-    def name(self) -> str:
-        return self.told.name
-
-    def truth(self, notion: str, norm: float) -> Any:
-        return self.told.truths[notion]
-
-    def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        drawn = [draw(self.told, n, seed) for seed in range(n_sets)]
-        return np.stack([one.y_prob for one in drawn]), np.stack([one.y_true for one in drawn])
-
-    problems = OfMixture.problems
-
-
-#: Folder of the arena, where it is built.
-_ARENA = CACHE
+MODELS = ("logistic", "bayes", "svc", "forest")
+GROUPS = (*NOTIONS, "mixtures", "hostile", "calibrated")
+WHEN = ("before", "now")
+#: Samples that are drawn side by side.
+SIDE = 25
 
 
 @cache
@@ -79,14 +57,13 @@ def truths() -> dict[str, tuple[Any, str]]:
     found: list[tuple[Any, str]] = []
     for track, notion in NOTIONS.items():
         found += [(d, notion) for d in distributions(track) if notion in d.notions]
-    found += [(OfMixture(seed, m), "confidence") for seed in range(12) for m in ("logistic", "bayes", "svc", "forest")]
+    found += [(OfMixture(seed, model), "confidence") for seed in range(12) for model in MODELS]
     found += [(Hostile(t), "confidence") for t in (*TRUTHS, *MACHINES) if not t.name.startswith("by a rule")]
-    found += [(OfArena(one), "confidence") for one in experiments(REPORTING, cache=_ARENA)]
     return {f"{d.track}: {d.name}": (d, notion) for d, notion in found}
 
 
-def read(problem: Any, n: int, seed: int) -> list[list[float]]:
-    """Value and interval of every sample."""
+def read(problem: Any, n: int, seed: int) -> np.ndarray:
+    """Value and interval of every sample, (samples, 3)."""
     estimator = cal.EmpiricalBayes()
     sums = estimator.summarize(problem)
     values = np.atleast_1d(estimator.read(sums, 1))
@@ -95,82 +72,134 @@ def read(problem: Any, n: int, seed: int) -> list[list[float]]:
     out = []
     for value, powers, odds in zip(values, drawn.powers, drawn.log_odds, strict=True):
         out.append([float(value), *credible(ErrorDraws(powers[None], odds[None], drawn.corrected), question).interval])
+    return np.array(out)
+
+
+def both(problem: Any, n: int, seed: int) -> dict[str, np.ndarray]:
+    """What is read before and now."""
+    shipped = ranges._ROWS, laplace._TURNED_AT_MEAN
+    try:
+        ranges._ROWS = laplace._TURNED_AT_MEAN = np.inf  # type: ignore[assignment]  # nothing is sought
+        before = read(problem, n, seed)
+    finally:
+        ranges._ROWS, laplace._TURNED_AT_MEAN = shipped
+    return {"before": before, "now": read(problem, n, seed)}
+
+
+def compared(found: dict[str, np.ndarray], error: float, slack: float = 0.0) -> dict[str, float]:
+    """Means over samples: sizes of errors and their squares, coverage and width, and the squares of differences."""
+    out = {"error": error}
+    off = {}
+    for when, (value, low, high) in ((when, found[when].T) for when in WHEN):
+        off[when] = np.abs(value - error)
+        held = (low - slack <= error + 1e-9) & (error <= high + slack + 1e-9)
+        numbers = {"size": off[when], "square": off[when] ** 2, "covered": held, "width": high - low}
+        out |= {f"{when}: {name}": float(values.mean()) for name, values in numbers.items()}
+    return out | {"difference, squared": float(((off["now"] - off["before"]) ** 2).mean())}
+
+
+def sample(truth: str, rows: int, seed: int) -> dict[str, float]:
+    """Of samples side by side."""
+    d, notion = truths()[truth]
+    rng = np.random.default_rng([seed, 41, [*truths()].index(truth), rows])
+    (problem,) = d.problems(*d.sample(SIDE, rows, rng), notion)
+    return compared(both(problem, rows, seed), max(float(d.truth(notion, 1).value), 0.0))
+
+
+def answer(kept: Kept) -> str:
+    every = [one for cells in _grouped(kept).values() for one in cells]
+    wrong = [one for one in every if one["error"][0] >= 1e-9]
+    better, worse = ([one for one in every if sign * change_of(one)[0] > 2 * change_of(one)[1]] for sign in (-1, 1))
+    most = sorted(worse, key=ratio_of, reverse=True)[:3]
+    told = [f"{one.columns['truth'][0]}, {float(one['rows'][0]):,.0f} rows, {ratio_of(one):.2f} times" for one in most]
+    now, before = (
+        mean(np.array([100 * one[f"{when}: covered"].mean() for one in wrong]), 1) for when in ("now", "before")
+    )
+    ratio = middle_of([ratio_of(one) for one in wrong])[0]
+    return (
+        f"Of {len(every)} cells the error grew in {len(worse)} and fell in {len(better)}, by more than two standard "
+        f"errors; of those in which it grew, the RMSE did most for {'; '.join(told) or 'none'}. Where models are wrong "
+        f"it is {ratio:.2f} times what it was in the geometric mean over cells, and 95 % intervals cover in {now} % of "
+        f"samples, before in {before} %."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    grouped = _grouped(kept)
+    series = {
+        f"{n:,} rows": [middle_of([ratio_of(one) for one in grouped[group, n]]) for group in GROUPS] for n in SIZES
+    }
+    return dots(GROUPS, series, "RMSE, as a ratio to that of before (geometric mean over truths)", 1.0)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield "Geometric means over truths of the ratio of RMSE (of means, where models are calibrated) and of width, now"
+    yield "to before, with a standard error over truths; intervals that cover, in per cent; cells in which the error"
+    yield "fell (*better*) or grew (*worse*) by more than two standard errors, as 2 % do by chance."
+    yield ""
+    yield from table(("truths", "rows", "RMSE", "before", "covered", "width", "better", "worse"), _rows(kept))
+
+
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    for (group, n), cells in _grouped(kept).items():
+        ratio, error = middle_of([ratio_of(one) for one in cells])
+        before, now = (np.array([100 * one[f"{when}: covered"].mean() for one in cells]) for when in WHEN)
+        width = middle_of([one["now: width"].mean() / one["before: width"].mean() for one in cells])[0]
+        many = [sum(sign * change_of(one)[0] > 2 * change_of(one)[1] for one in cells) for sign in (-1, 1)]
+        name = f"{group} ({len(cells)})"
+        yield [
+            name,
+            f"{n:,}",
+            f"{ratio:.2f} ± {error:.2f}",
+            f"{before.mean():.1f}",
+            mean(now, 1),
+            f"{width:.2f}",
+            *map(str, many),
+        ]
+
+
+def _grouped(kept: Kept) -> dict[tuple[str, int], list[Kept]]:
+    """What is kept of each cell, by group and size."""
+    out: dict[tuple[str, int], list[Kept]] = {(group, n): [] for group in GROUPS for n in SIZES}
+    for truth in kept.distinct("truth"):
+        some = kept.where(truth=truth)
+        group = "calibrated" if some["error"][0] < 1e-9 else truth.partition(":")[0]
+        for n in SIZES:
+            out[group, n].append(some.where(rows=n))
     return out
 
 
-def found(name: str, n: int, repetitions: int) -> dict[str, Any]:
-    d, notion = truths()[name]
-    rng = np.random.default_rng([41, zlib.crc32(f"{name} {n}".encode())])
-    (problem,) = d.problems(*d.sample(repetitions, n, rng), notion)
-    now = ranges._ROWS, laplace._TURNED_AT_MEAN
-    try:
-        ranges._ROWS = laplace._TURNED_AT_MEAN = np.inf  # type: ignore[assignment]  # nothing is sought
-        before = read(problem, n, n)
-    finally:
-        ranges._ROWS, laplace._TURNED_AT_MEAN = now
-    return {"truth": max(d.truth(notion, 1).value, 0.0), "before": before, "now": read(problem, n, n)}
+def ratio_of(one: Kept) -> float:
+    """Of the RMSE now to that before; of means, where the model is calibrated."""
+    if one["error"][0] < 1e-9:
+        return float(one["now: size"].mean() / one["before: size"].mean())
+    return float(np.sqrt(one["now: square"].mean() / one["before: square"].mean()))
 
 
-def main() -> None:
-    global _ARENA
-    parser = arguments.parser(__doc__, repetitions=40, only="truths", write=True, store=True)
-    parser.add_argument("--cache", type=Path, default=CACHE, help="the arena, whose reporting half is read where it is")
-    options = parser.parse_args()
-    _ARENA = options.cache
-    warnings.simplefilter("ignore")
-    asked = [
-        (name, n, options.repetitions)
-        for name, (d, _) in truths().items()
-        for n in SIZES
-        if options.only in name and n <= (d.told.largest if isinstance(d, OfArena) else n)
-    ]
-    known = found_of(options.store, asked, found)
-    grouped: dict[tuple[str, int], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-    for name, n, _ in asked:
-        one = known[name, n, options.repetitions]
-        track = name.partition(":")[0] + (", calibrated" if one["truth"] < 1e-9 else "")
-        grouped[track, n].append((name, one))
-    lines = [
-        "# The default beside what it was",
-        "",
-        f"Written by `python -m benchmarks.coverage.earlier_default --repetitions {options.repetitions}`: the same",
-        "samples read by a smooth map alone whose slope turns it about the mean of the log odds, and by the default",
-        "now, with ranges. RMSE: the geometric mean of the ratio over truths (of means, where they are calibrated);",
-        "coverage and width of the 95 % interval, before → now; cells (a truth and a size) in which the absolute error",
-        "fell, or grew, by more than two standard errors of the paired difference. Real models are the pools of the",
-        "arena's reporting half, in samples of a fifth of the pool at most; their truths have standard errors.",
-        "",
-        "| truths | rows | how many | RMSE ratio | coverage | width ratio | better | worse |",
-        "|---|--:|--:|--:|---|--:|--:|--:|",
-    ]
-    worse: list[str] = []
-    for (track, n), cells in grouped.items():
-        ratios, widths, covers, counts = [], [], [], [0, 0]
-        for name, one in cells:
-            t, a, b = one["truth"], np.array(one["before"]), np.array(one["now"])
-            errors = [np.abs(v[:, 0] - t) for v in (a, b)]
-            of = np.mean if t < 1e-9 else (lambda e: np.sqrt(np.mean(e**2)))
-            ratios.append(float(of(errors[1]) / of(errors[0])))
-            widths.append(float(np.mean(b[:, 2] - b[:, 1]) / np.mean(a[:, 2] - a[:, 1])))
-            covers.append([np.mean((v[:, 1] <= t + 1e-9) & (t <= v[:, 2] + 1e-9)) for v in (a, b)])
-            change = errors[1] - errors[0]
-            far = change.mean() / max(change.std(ddof=1) / np.sqrt(len(change)), 1e-300)
-            counts[0] += bool(far < -2)
-            counts[1] += bool(far > 2)
-            if far > 2:
-                worse.append(
-                    f"| {name} | {n:,} | {t:.4f} | {ratios[-1]:.2f} | {covers[-1][0]:.2f} → {covers[-1][1]:.2f} |"
-                )
-        before, after = np.mean(covers, axis=0)
-        lines.append(
-            f"| {track} | {n:,} | {len(cells)} | "
-            f"{np.exp(np.mean(np.log(ratios))):.2f} | {before:.3f} → {after:.3f} | "
-            f"{np.exp(np.mean(np.log(widths))):.2f} | {counts[0]} | {counts[1]} |"
-        )
-    lines += ["", "Cells in which the error grew:", "", "| truth | rows | error | RMSE ratio | coverage |"]
-    lines += ["|---|--:|--:|--:|---|", *worse]
-    arguments.finish(options, lines)
+def change_of(one: Kept) -> tuple[float, float]:
+    """Mean difference of errors, now less before, and its standard error."""
+    n = SIDE * len(one)
+    change = float(one["now: size"].mean() - one["before: size"].mean())
+    return change, float(np.sqrt(max(one["difference, squared"].mean() - change**2, 0.0) / (n - 1)))
 
+
+def middle_of(ratios: Sequence[float]) -> tuple[float, float]:
+    """Geometric mean and its standard error over ratios."""
+    middle, error = estimate(np.log(ratios))
+    return float(np.exp(middle)), float(np.exp(middle)) * error
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    {"truth": [*truths()], "rows": SIZES},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=2,
+    quick=1,
+    at="docs/development/earlier_default.md",
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
