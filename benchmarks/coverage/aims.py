@@ -10,10 +10,15 @@ ERRORS, CHANCE = 2, 0.023
 Cells = Mapping[str, tuple[float, float]]
 
 
+def misses(pair: tuple[float, float], aim: float, above: bool = False) -> bool:
+    """Whether a number with its standard error is below the aim, or above it, by more than two of them."""
+    return (1 if above else -1) * (pair[0] - aim) > ERRORS * pair[1]
+
+
 def missed(cells: Cells, aim: float, above: bool = False) -> dict[str, tuple[float, float]]:
     """Cases below the aim, or above it, by more than two standard errors; the farthest first."""
     sign = 1 if above else -1
-    found = {name: pair for name, pair in cells.items() if sign * (pair[0] - aim) > ERRORS * pair[1]}
+    found = {name: pair for name, pair in cells.items() if misses(pair, aim, above)}
     return dict(sorted(found.items(), key=lambda one: -sign * one[1][0]))
 
 
