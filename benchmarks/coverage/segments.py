@@ -209,9 +209,9 @@ def picture(kept: Kept) -> Figure:
 def page(kept: Kept) -> Iterator[str]:
     yield "Samples that report anything (*found*) and those in which all intervals cover, in per cent; median overlap"
     yield "(Jaccard) of the best segment with the planted rows. *z beyond*: by how much the planted segment's z exceeds"
-    yield "what the search needs of all rows (of half of them by split): an oracle that knows the segment, with the same"
-    yield "correction, finds all beyond 0, so that *found* is the ratio to it. **Bold**: an aim is missed by more than two"
-    yield "standard errors."
+    yield "what the search needs of all rows (of half of them by split): an oracle that knows the segment, with the"
+    yield "same correction, finds all beyond 0, so that *found* is the ratio to it. **Bold**: an aim is missed by more"
+    yield "than two standard errors."
     yield ""
     yield from table(("samples", "way", "runs", "found", "overlap", "covered"), _rows(kept), texts=2)
 
