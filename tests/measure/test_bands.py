@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 import calibrant as cal
 from calibrant import Binned
@@ -148,8 +149,8 @@ def test_curves_of_all_classes():
         alone = cal.reliability_curve(y, P, notion=cal.notions.ClassSpecific(label))
         np.testing.assert_array_equal(curve.observed, alone.observed)
         assert (curve.label, curve.notion, curve.n_samples) == (label, "classwise", 500)
-        assert np.trapezoid(curve.density, curve.scores) == pytest.approx(1, abs=0.02)
-        assert P[:, k].mean() == pytest.approx(np.trapezoid(curve.scores * curve.density, curve.scores), abs=0.02)
+        assert trapezoid(curve.density, curve.scores) == pytest.approx(1, abs=0.02)
+        assert P[:, k].mean() == pytest.approx(trapezoid(curve.scores * curve.density, curve.scores), abs=0.02)
     confidence = cal.reliability_curve(y, P)
     assert confidence.label is None
     assert confidence.scores[0] == pytest.approx(1 / 3)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 import calibrant as cal
 from calibrant import Binned, calibration_error
@@ -74,7 +75,7 @@ def triweight_silverman(y, p, step=0.0004):
 
     f, f1 = density(p), density(p[y == 1])
     rel = y.mean() * f1 / np.where(f > 0, f, 1)
-    return np.trapezoid(f * np.abs(rel - grid), grid), h, grid, rel
+    return trapezoid(f * np.abs(rel - grid), grid), h, grid, rel
 
 
 def test_triweight_kernel_with_silverman():

@@ -33,7 +33,7 @@ _ATOM = 10.0
 #: Runs of fewer samples bound hardly anything, and each run that is tested widens all others.
 _LEAST = 5.0
 #: Quantiles of the limiting distribution of the likelihood ratio at one point, by simulation
-#: (`benchmarks/coverage/bands.py --limit --repetitions 300000`).
+#: (`benchmarks/coverage/ratio_limit.py`).
 LIMIT_LEVELS = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
 LIMIT = (0.0, 0.065, 0.283, 0.436, 0.657, 0.991, 1.244, 1.611, 2.265, 2.96, 3.904, 4.628, 6.241)
 
