@@ -174,6 +174,8 @@ class Experiment:
         ]
         nan = float("nan")
         names = list(dict.fromkeys(name for _, numbers in rows for name in numbers))
+        if twice := {*self.cases, "seed"} & {*names}:
+            raise ValueError(f"numbers have names of cases: {sorted(twice)}")
         # As text: what tells cases apart is compared as such.
         columns: dict[str, list[Any]] = {name: [str(case[name]) for case, _ in rows] for name in (*self.cases, "seed")}
         columns |= {name: [float(numbers.get(name, nan)) for _, numbers in rows] for name in names}

@@ -58,7 +58,7 @@ PEERS = {"ADWIN": adwin, "probcal": probcal}
 def sample(scores: str, shift: float, peer: str, seed: int) -> dict[str, float]:
     """Row of the first alarm of the monitor and of a peer, counted from the change where there is one."""
     s, y = stream(scores, shift, seed)
-    rows = {"monitor": first(StartMixture(N).path(s, y)[0] >= ALARM), "peer": PEERS[peer](s, y)}
+    rows = {"monitor": first(StartMixture(N).path(s, y)[0] >= ALARM), "other": PEERS[peer](s, y)}
     return {name: row - (START if shift else 0) for name, row in rows.items()}
 
 
@@ -69,7 +69,7 @@ def portion(scores: str, shift: float, peer: str) -> float:
 
 def _sooner(some: Kept) -> float:
     """Whether the monitor's median delay is the shorter by two standard errors: 1, -1 for the peer's, else 0."""
-    value, error = ratio(some["monitor"], some["peer"])
+    value, error = ratio(some["monitor"], some["other"])
     return 0.0 if abs(value - 1) < 2 * error else float(np.sign(1 - value))
 
 
@@ -77,10 +77,10 @@ def answer(kept: Kept) -> str:
     told = []
     for peer in PEERS:
         cells, calm = _cells(kept, peer), kept.where(peer=peer, shift=0.0)
-        no_later = sum(middle(some["monitor"]) <= middle(some["peer"]) for some in cells.values())
+        no_later = sum(middle(some["monitor"]) <= middle(some["other"]) for some in cells.values())
         later = [name for name, some in cells.items() if _sooner(some) < 0]
         sure = f"surely later in {len(later)}" + (f" ({'; '.join(later)})" if later else "")
-        alarms = [share(np.isfinite(calm[name]).astype(float)) for name in ("monitor", "peer")]
+        alarms = [share(np.isfinite(calm[name]).astype(float)) for name in ("monitor", "other")]
         told.append(
             f"Beside {peer}, of {_streams(kept, peer)} streams a cell, the median delay of `CalibrationMonitor` is no "
             f"longer in {no_later} of {len(cells)} cells, and {sure}; of {len(calm)} calibrated streams it alarms in "
@@ -92,7 +92,7 @@ def answer(kept: Kept) -> str:
 def picture(kept: Kept) -> Figure:
     cells = {peer: _cells(kept, peer) for peer in PEERS}
     series = {"CalibrationMonitor": [_estimate(some["monitor"]) for some in cells["ADWIN"].values()]}
-    series |= {peer: [_estimate(some["peer"]) for some in cells[peer].values()] for peer in PEERS}
+    series |= {peer: [_estimate(some["other"]) for some in cells[peer].values()] for peer in PEERS}
     return dots([*cells["ADWIN"]], series, "median delay after the change, in rows", log=True)
 
 
@@ -108,9 +108,9 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         parts = [_cells(kept, peer)[told] for peer in PEERS]
         row = [*told.split(", "), shown(middle(parts[0]["monitor"]))]
         for some in parts:
-            value, error = ratio(some["monitor"], some["peer"])
-            late = np.isfinite(middle(some["peer"]))
-            row += [shown(middle(some["peer"])), f"{value:.2f} ± {error:.2f}" if late else ""]
+            value, error = ratio(some["monitor"], some["other"])
+            late = np.isfinite(middle(some["other"]))
+            row += [shown(middle(some["other"])), f"{value:.2f} ± {error:.2f}" if late else ""]
         yield row
 
 

@@ -95,6 +95,14 @@ def test_what_cannot_be_repeated_here_is_said(parts, monkeypatch):
         one.main()
 
 
+def test_numbers_that_would_hide_what_tells_cases_apart_are_refused_and_nothing_is_lost(parts):
+    one = made(parts, sample=lambda family, n, seed: {"n": 1.0})
+    with pytest.raises(ValueError, match=r"numbers have names of cases: \['n'\]"):
+        one.run(2)
+    assert not one.data.exists()
+    assert len(one.data.with_suffix(".running.jsonl").read_text().splitlines()) == 1 + 2 * 2 * 2
+
+
 def test_what_takes_long_has_fewer_samples(parts):
     one = made(parts, portion=lambda family, n: 0.25 if n == 50 else 1.0)
     assert one.run(8)
