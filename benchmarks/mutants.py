@@ -1,0 +1,230 @@
+"""Of small changes to the core, how many does a test notice?
+
+    python -m benchmarks.mutants [--number 400] [--jobs 2] [--store ~/.cache/calibrant-mutants]
+
+Needs `cosmic-ray` and `pytest-cov`. Mutants are drawn by seed: a place in `estimators/`, `sums/`, `comparison/` or
+`measure/`, and one of the changes that Cosmic Ray knows for it (annotations are not places). Each is judged by the
+quick tests that run its line, as a run of all of them under coverage says: the fastest first, until one fails. Results
+are kept line by line, so that a stopped run goes on. The page lists the survivors, with a reason where somebody has
+written one into `benchmarks/mutants_reasons.json`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed
+
+from calibrant.data.writing import write_text
+
+from . import arguments, provenance
+from .markdown import table
+from .provenance import ROOT
+from .store import lines_of, share
+
+FOLDERS = ("estimators", "sums", "comparison", "measure")
+#: Tests that are run: quick ones, that need nothing else.
+QUICK = ("-q", "-p", "no:cacheprovider", "-m", "not slow and not torch and not engines")
+#: Seconds of tests of a mutant at first, and of all that may be run.
+FIRST, MOST = 20.0, 150.0
+#: Changes that need to be told what they are to insert.
+_WITH_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
+_PAGE, _REASONS = ROOT / "benchmarks" / "mutants.md", ROOT / "benchmarks" / "mutants_reasons.json"
+
+
+class Mutant(NamedTuple):
+    """A change: the file below ``src``, the operator, which of its places in the file, and the first line there."""
+
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+
+    def changed(self) -> str:
+        """The file with it."""
+        from cosmic_ray.mutating import mutate_code
+        from cosmic_ray.plugins import get_operator
+
+        code = (ROOT / "src" / self.file).read_text(encoding="utf-8")
+        found = mutate_code(code, get_operator(self.operator)(), self.occurrence)
+        if found is None:
+            raise LookupError(f"no such place: {self}")
+        return str(found)
+
+    def shown(self) -> list[str]:
+        """The lines that it takes and gives."""
+        was, now = (ROOT / "src" / self.file).read_text(encoding="utf-8"), self.changed()
+        lines = difflib.unified_diff(was.splitlines(), now.splitlines(), n=0, lineterm="")
+        return [
+            f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")
+        ]
+
+    def key(self) -> str:
+        """A name by which a reason is found, also where lines above it have changed."""
+        text = json.dumps([self.file, self.operator, *self.shown()])
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def every_place() -> dict[tuple[str, int, int, int, int], list[Mutant]]:
+    """Mutants by their place: file, and where it begins and ends."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    out: dict[Any, list[Mutant]] = defaultdict(list)
+    for folder in FOLDERS:
+        for path in sorted((ROOT / "src" / "calibrant" / folder).rglob("*.py")):
+            code, file = path.read_text(encoding="utf-8"), path.relative_to(ROOT / "src").as_posix()
+            skipped = [*_annotations(ast.parse(code))]
+            nodes = [*ast_nodes(get_ast(code))]
+            for name in sorted(set(operator_names()) - {*_WITH_ARGUMENTS}):
+                operator = get_operator(name)()
+                places = (place for node in nodes for place in operator.mutation_positions(node))
+                for i, (start, end) in enumerate(places):
+                    if not any(low <= start and end <= high for low, high in skipped):
+                        out[(file, *start, *end)].append(Mutant(file, name, i, start[0]))
+    return out
+
+
+def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where annotations begin and end: nothing reads them when a test runs."""
+    for node in ast.walk(tree):
+        for found in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(found, ast.expr):
+                yield (found.lineno, found.col_offset), (found.end_lineno or 0, found.end_col_offset or 0)
+
+
+def drawn(number: int) -> list[Mutant]:
+    """So many mutants of different places."""
+    rng = random.Random(0)
+    places = every_place()
+    return [rng.choice(places[place]) for place in rng.sample(sorted(places), number)]
+
+
+def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
+    """Tests that run each line of each file, and the seconds of each test; from a run that is kept with the code."""
+    from coverage import CoverageData
+
+    data, times = store / f"{provenance.code()}.coverage", store / f"{provenance.code()}.xml"
+    if not (data.is_file() and times.is_file()):
+        command = [sys.executable, "-m", "pytest", *QUICK, "-n", str(jobs), f"--junitxml={times}"]
+        command += ["--cov=calibrant", "--cov-context=test", "--cov-report="]
+        subprocess.run(command, cwd=ROOT, env=os.environ | {"COVERAGE_FILE": str(data)}, check=False)
+    seconds: dict[str, float] = defaultdict(float)
+    for case in ET.parse(times).iter("testcase"):
+        path = case.attrib["classname"].replace(".", "/") + ".py"
+        seconds[f"{path}::{case.attrib['name']}"] = float(case.attrib["time"])
+    kept = CoverageData(str(data))
+    kept.read()
+    out: dict[str, dict[int, set[str]]] = {}
+    for file in kept.measured_files():
+        by_line = kept.contexts_by_lineno(file)
+        name = Path(file).relative_to(ROOT / "src").as_posix()
+        out[name] = {line: {t.rsplit("|", 1)[0] for t in tests if t} for line, tests in by_line.items()}
+    return out, seconds
+
+
+def tests_of(mutant: Mutant, lines: dict[int, set[str]], seconds: dict[str, float]) -> list[str]:
+    """Tests that run its line, the fastest first; of a line that runs at import only, those that run any of the file."""
+    found = lines.get(mutant.line) or set().union(*lines.values())
+    return sorted(found, key=lambda test: (seconds.get(test, 0.0), test))
+
+
+def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[str, Any]:
+    """Whether a test fails with it: first some, then all within the time there is."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        (source / mutant.file).write_text(mutant.changed(), encoding="utf-8")
+        done, spent = 0, 0.0
+        for limit in (FIRST, MOST):
+            some = []
+            while done < len(tests) and (not some or spent + seconds.get(tests[done], 0.0) <= limit):
+                spent += seconds.get(tests[done], 0.0)
+                some.append(tests[done])
+                done += 1
+            if some and _fails(some, source):
+                return {"killed": True, "tests": done}
+    return {"killed": False, "tests": done}
+
+
+def _fails(tests: list[str], source: Path) -> bool:
+    listed = source.parent / "tests.txt"
+    listed.write_text("\n".join(tests), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", *QUICK, "-x", "--no-header", f"@{listed}"]
+    environment = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=4 * MOST, check=False)
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def page(found: list[tuple[Mutant, dict[str, Any]]], asked: int) -> Iterator[str]:
+    """The page."""
+    reasons = json.loads(_REASONS.read_text(encoding="utf-8")) if _REASONS.is_file() else {}
+    yield "# Of small changes to the core, how many does a test notice?"
+    yield ""
+    noticed = share([one["killed"] for _, one in found])
+    yield f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail."
+    yield ""
+    rows = []
+    for folder in FOLDERS:
+        some = [one["killed"] for mutant, one in found if mutant.file.startswith(f"calibrant/{folder}/")]
+        rows.append([f"`{folder}/`", str(len(some)), share(some)])
+    yield from table(("folder", "mutants", "noticed, %"), rows)
+    yield ""
+    yield "## Survivors"
+    yield ""
+    for mutant, one in found:
+        if not one["killed"]:
+            why = reasons.get(mutant.key(), "no reason yet")
+            yield f"- `{mutant.file.removeprefix('calibrant/')}` ({mutant.key()}, {one['tests']} tests): {why}"
+            yield ""
+            yield "  ```diff"
+            yield from (f"  {line}" for line in mutant.shown())
+            yield "  ```"
+            yield ""
+    yield f"Run again with `python -m benchmarks.mutants --number {asked}` (commit {provenance.commit()})."
+
+
+def main() -> None:
+    made = arguments.parser(__doc__, jobs=1)
+    made.add_argument("--number", type=int, default=400, help="mutants (default %(default)s)")
+    made.add_argument("--store", type=Path, default=Path.home() / ".cache" / "calibrant-mutants", metavar="FOLDER")
+    options = made.parse_args()
+    options.store.mkdir(parents=True, exist_ok=True)
+    lines, seconds = covering(options.store, options.jobs)
+    mutants = drawn(options.number)
+    with lines_of(options.store / f"{provenance.code()}.jsonl") as (there, add):
+        known = {Mutant(*key): result for key, result in there}
+        missing = [mutant for mutant in mutants if mutant not in known]
+        each = (delayed(_kept)(m, tests_of(m, lines.get(m.file, {0: set()}), seconds), seconds) for m in missing)
+        for mutant, result in Parallel(options.jobs, return_as="generator_unordered", batch_size=1)(each):
+            add([mutant, result])
+            known[mutant] = result
+            print(f"{len(known)} of {options.number}", flush=True)
+    text = "\n".join(page([(m, known[m]) for m in mutants], options.number)) + "\n"
+    write_text(_PAGE, text)
+    print(text)
+
+
+def _kept(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> tuple[Mutant, dict[str, Any]]:
+    return mutant, judged(mutant, tests, seconds)
+
+
+if __name__ == "__main__":
+    main()
