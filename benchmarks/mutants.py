@@ -138,7 +138,7 @@ def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], di
 
 
 def tests_of(mutant: Mutant, lines: dict[int, set[str]], seconds: dict[str, float]) -> list[str]:
-    """Tests that run its line, the fastest first; of a line that runs at import only, those that run any of the file."""
+    """Tests that run its line, the fastest first; those of the whole file, where the line runs at import only."""
     found = lines.get(mutant.line) or set().union(*lines.values())
     return sorted(found, key=lambda test: (seconds.get(test, 0.0), test))
 
