@@ -148,7 +148,7 @@ def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        (source / mutant.file).write_text(mutant.changed(), encoding="utf-8")
+        write_text(source / mutant.file, mutant.changed())
         done, spent = 0, 0.0
         for limit in (FIRST, MOST):
             some = []
@@ -163,7 +163,7 @@ def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[
 
 def _fails(tests: list[str], source: Path) -> bool:
     listed = source.parent / "tests.txt"
-    listed.write_text("\n".join(tests), encoding="utf-8")
+    write_text(listed, "\n".join(tests))
     command = [sys.executable, "-m", "pytest", *QUICK, "-x", "--no-header", f"@{listed}"]
     environment = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     try:
