@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from .charts import dots
 from .experiment import Experiment
 from .markdown import estimate, table
-from .pictures import dots
 from .provenance import ROOT, Kept
 
 EPOCHS, TRAIN, VALIDATION = 150, 300, (300, 60)

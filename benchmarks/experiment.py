@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 
 from calibrant.data.writing import write_text
 
-from . import arguments, pictures, provenance
+from . import arguments, charts, provenance
 from .provenance import DATA, ROOT, Kept
 from .store import lines_of
 
@@ -219,7 +219,7 @@ class Experiment:
     def write_page(self) -> None:
         """The page and its picture."""
         if self.picture is not None:
-            pictures.write(self.picture(self.kept), self.picture_file)
+            charts.write(self.picture(self.kept), self.picture_file)
         write_text(self.page_file, self.rendered())
 
     def figure(self, name: str, *given: Any) -> str:

@@ -25,9 +25,9 @@ from matplotlib.figure import Figure
 import calibrant as cal
 from calibrant.calibrators import OneVsRest, PlattScaling, default_candidates, named_calibrator
 
+from .charts import dots
 from .experiment import Experiment
 from .markdown import table
-from .pictures import dots
 from .process import alone, peak
 from .provenance import Kept
 

@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from .charts import dots
 from .experiment import Experiment
 from .markdown import estimate, table
-from .pictures import dots
 from .process import alone, peak
 from .provenance import Kept
 

@@ -25,9 +25,9 @@ from sklearn.base import clone
 import calibrant as cal
 from calibrant.calibrators import DirichletCalibration, MatrixScaling, linear, newton
 
+from .charts import dots
 from .experiment import Experiment
 from .markdown import estimate, table
-from .pictures import dots
 from .provenance import Kept
 
 CLASSES = (40, 100)

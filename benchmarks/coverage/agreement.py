@@ -31,9 +31,9 @@ from calibrant.estimators.maps import FittedMaps
 from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from . import assumptions, local_truths, near_ends
 

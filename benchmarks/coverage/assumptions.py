@@ -33,9 +33,9 @@ from calibrant.measure.bounds import RowsAlike
 from calibrant.measure.question import Question
 
 from ..arena.truth import of_pool
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SIZES = (30, 100, 1000, 5000)

@@ -21,9 +21,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..arena.reading import draw
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 from .assumptions import intervals
 from .real_models import DATA, MODELS, NEEDS, read, some

@@ -27,9 +27,9 @@ from matplotlib.figure import Figure
 import calibrant as cal
 from calibrant.datasets import true_map
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import shown, told
 

@@ -24,9 +24,9 @@ from scipy.stats import beta
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import table
-from ..pictures import dots
 from ..provenance import Kept
 
 SCORES = {"flat": (1, 1), "U": (0.4, 0.5), "middle": (4, 3), "rare": (0.5, 6)}

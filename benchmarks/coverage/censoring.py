@@ -33,9 +33,9 @@ import calibrant as cal
 from calibrant.data.censoring import _UNLIKE as WARNED
 from calibrant.exceptions import CensoringWarning
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SEED, SHAPE, LEVEL = 20, 1.3, 95

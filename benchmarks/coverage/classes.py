@@ -28,9 +28,9 @@ from calibrant.reporting.class_table import class_rows
 from calibrant.significance.cumulative_sums import kuiper_pvalue
 from calibrant.significance.result import holm
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 LEVEL, BINS, ROWS = 0.95, 15, (300, 1000, 5000, 20_000)

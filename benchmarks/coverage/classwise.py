@@ -23,9 +23,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 LEVEL, SIZES, TEMPERATURES = 0.95, (300, 3000), (0.5, 2.0, 1.0)

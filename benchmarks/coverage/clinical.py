@@ -23,9 +23,9 @@ from scipy.stats import beta
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import shown, told
 

@@ -36,9 +36,9 @@ from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
 from ..arena.truth import of_pool
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 from .assumptions import MACHINES, TRUTHS
 

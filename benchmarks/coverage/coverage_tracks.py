@@ -26,9 +26,9 @@ import calibrant as cal
 from calibrant.benchmark.tracks import TrackDistribution, distributions
 from calibrant.data.problem import Problem
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, table
-from ..pictures import dots
 from ..provenance import Kept
 from .mixture_track import MixtureDistribution, mixtures
 

@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 import calibrant as cal
 from calibrant.datasets import true_map
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import told
 

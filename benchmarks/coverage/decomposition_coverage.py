@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import shown, told
 

@@ -30,9 +30,9 @@ import calibrant as cal
 from calibrant.datasets import true_map
 from calibrant.measure import posterior_curve
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import ERRORS, shown
 from .bands import CASES, NEAR, RESAMPLES, Case, eleven, overconfident, rare, same, stepped, uniform, wavy

@@ -29,9 +29,9 @@ from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 from .assumptions import MACHINES, TRUTHS
 from .correction import Hostile, OfMixture

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 from calibrant.data.problem import Problem
 
 from ..arena.reading import draw
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, table
-from ..pictures import dots
 from ..provenance import Kept
 from .earlier_default import WHEN, both, change_of, compared, middle_of, ratio_of
 from .real_models import DATA, MODELS, NEEDS, read, some

@@ -33,9 +33,9 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant.monitoring.performance_metrics import METRICS
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 N, M = 2_000, 1_000

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .grouped_rows import TESTS, Rows, clusters, forecasts
 

@@ -26,9 +26,9 @@ from scipy.special import expit, softmax
 import calibrant as cal
 from calibrant.datasets import survey_distorted, survey_posterior, true_map
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)

@@ -27,9 +27,9 @@ import calibrant as cal
 from calibrant.calibrators.crossval import fold_fits, folds_of, losses_of
 from calibrant.calibrators.select import as_sample
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .model_comparison_coverage import DENSITY, GRID, MEASURES, same, seen, sharper, true_measures
 

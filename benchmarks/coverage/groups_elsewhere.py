@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, table
-from ..pictures import dots
 from ..provenance import Kept
 from .grouped_rows import Rows, clusters, forecasts
 

@@ -24,9 +24,9 @@ from scipy.stats import beta
 import calibrant as cal
 from calibrant.datasets import make_scores
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import shown, told
 

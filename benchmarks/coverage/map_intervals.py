@@ -29,9 +29,9 @@ from scipy.stats import beta
 
 from calibrant import calibrators as c
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, table
-from ..pictures import dots
 from ..provenance import Kept
 
 LEVEL, AUTO = 95, "AutoCalibrator"

@@ -26,9 +26,9 @@ from scipy.stats import norm
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, table
-from ..pictures import dots
 from ..provenance import Kept
 
 Map = Callable[[np.ndarray], np.ndarray]

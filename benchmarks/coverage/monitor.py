@@ -28,9 +28,9 @@ from scipy.special import expit, logit
 
 from calibrant.monitoring.start_mixture import OFFSETS, StartMixture
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 N, START, ALARM = 100_000, 30_000, float(np.log(20))

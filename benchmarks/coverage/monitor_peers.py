@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from calibrant.monitoring.start_mixture import StartMixture
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .monitor import ALARM, FAMILIES, SHIFTS, SHORT, START, N, first, middle, ratio, shown, stream
 

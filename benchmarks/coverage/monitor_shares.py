@@ -21,9 +21,9 @@ from scipy.special import expit, logit
 
 from calibrant.monitoring.start_mixture import OFFSETS, SLOPES
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import table
-from ..pictures import dots
 from ..provenance import Kept
 
 N, START, ALARM = 100_000, 30_000, float(np.log(20))

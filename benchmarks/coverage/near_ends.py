@@ -26,9 +26,9 @@ import calibrant as cal
 from calibrant.benchmark.tracks import distributions
 from calibrant.estimators import laplace
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, table
-from ..pictures import dots
 from ..provenance import Kept
 from .local_truths import NUMBERS, Map, Scores, beside_best, beta, geometric, log_ratio
 

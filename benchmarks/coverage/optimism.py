@@ -21,9 +21,9 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 RESAMPLES = 50

@@ -22,9 +22,9 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 FOLLOWED = ("5 subgroups, uniform", "10 subgroups, rare", "10 classes", "5 subgroups, one changes")

@@ -25,9 +25,9 @@ from calibrant.comparison.subgroups.heterogeneity import GroupScores, PooledMap,
 from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.data.problem import Problem
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, table
-from ..pictures import dots
 from ..provenance import Kept
 
 COURSES, PERIODS, ROWS, GROUPS = 60, 6, 40, 40

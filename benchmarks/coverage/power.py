@@ -24,9 +24,9 @@ from scipy.optimize import brentq
 import calibrant as cal
 from calibrant.datasets import true_map
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 ERROR, ALPHA, SIZES, DRAWS = 0.05, 0.05, (100, 500, 2000), 99

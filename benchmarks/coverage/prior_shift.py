@@ -34,9 +34,9 @@ import calibrant as cal
 from calibrant.exceptions import CalibrantWarning
 
 from ..arena import keel
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 TWO = ("spambase", "phoneme", "banana", "ring", "twonorm", "titanic")

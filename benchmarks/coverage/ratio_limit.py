@@ -20,9 +20,9 @@ from scipy.optimize import isotonic_regression
 
 from calibrant.measure.bands import LIMIT, LIMIT_LEVELS
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import ERRORS, shown
 

@@ -24,9 +24,9 @@ import calibrant as cal
 from calibrant.benchmark.config import Config, Distribution
 from calibrant.benchmark.pool import NOTIONS, Pool, draw_pool, truth_of
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SIZES, WAYS, LEVEL = (1000, 5000), ("smooth", "variation:1"), 95

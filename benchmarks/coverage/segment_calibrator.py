@@ -29,9 +29,9 @@ from scipy.special import expit, logit
 
 from calibrant.calibrators import SegmentCalibrator
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .segments import features
 

@@ -38,9 +38,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import calibrant as cal
 from calibrant.calibrators import AutoCalibrator, SegmentCalibrator
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 
 DATA = ("adult", "employment", "loans", "credit cards")

@@ -26,9 +26,9 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import misses
 

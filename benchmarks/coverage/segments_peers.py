@@ -28,9 +28,9 @@ from matplotlib.figure import Figure
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .segments import planted
 

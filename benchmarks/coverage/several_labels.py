@@ -25,9 +25,9 @@ from scipy.stats import norm
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import told
 

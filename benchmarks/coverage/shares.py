@@ -26,9 +26,9 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant.exceptions import DependenceWarning
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 LEVEL, SCALES, CORRELATIONS = 0.95, (1.0, 0.6), (0.0, 0.2)

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 import calibrant as cal
 from calibrant.benchmark.tracks import TrackDistribution, distributions
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import table
-from ..pictures import dots
 from ..provenance import Kept
 from .aims import shown
 

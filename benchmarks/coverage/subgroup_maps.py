@@ -24,9 +24,9 @@ from scipy.stats import beta
 
 from calibrant import calibrators as c
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SUBGROUPS = {

@@ -24,9 +24,9 @@ import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.estimators.base import EstimatorWithSE, PowerAndSE
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, percent, table
-from ..pictures import dots
 from ..provenance import Kept
 
 #: Subgroups and rows.

@@ -28,9 +28,9 @@ from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.comparison.subgroups.statistics import subgroup_pvalues
 from calibrant.data.problem import Problem
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, table
-from ..pictures import dots
 from ..provenance import Kept
 
 #: Parameters of the scores' Beta distribution, and rows a subgroup.

@@ -20,9 +20,9 @@ from scipy.special import expit, logit, softmax
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SHAPES = {"uniform": (1, 1), "rare": (0.5, 6)}

@@ -28,9 +28,9 @@ from scipy.special import expit, kl_div, logit, rel_entr, xlogy
 
 import calibrant as cal
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 SIZES, FEWER = (100, 1000, 10_000, 100_000), {100_000: 0.2}

@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 import calibrant as cal
 from calibrant.reporting.assemble import tests_of
 
+from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import percent, share, table
-from ..pictures import dots
 from ..provenance import Kept
 
 #: Classes and rows.
