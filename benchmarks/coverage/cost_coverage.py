@@ -5,7 +5,7 @@
 Two classes and three decisions: a false alarm costs 1, a miss 4, to ask 0.4. *Cost* is that of deciding by the scores,
 *gap* what it exceeds the stated cost by, *excess* what it exceeds the cost of deciding by the true map by. Intervals
 are of 95 %; that of the excess is for deciding by a cross-fitted beta calibration, which is no better than the true
-map. Scores and maps are those of [decision_coverage](decision_coverage.md).
+map. Scores and maps are those of `decision_coverage`.
 """
 
 from __future__ import annotations
