@@ -16,10 +16,11 @@ OURS = [
     if page.relative_to(ROOT / "docs").parts[0] not in (*MADE, *SCRIPTS)
 ]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *OURS]
+EVIDENCE = sorted((ROOT / "benchmarks").rglob("*.md"))
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *EVIDENCE], ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     there = [link.split("#")[0] for link in LINK.findall(text) if not re.match(r"\w+:|#", link)]
