@@ -54,6 +54,10 @@ def relinked(text: str, page: Path, shown_at: Path, repository: str = "") -> str
 
 def _write(app: Sphinx) -> None:
     TABLES.mkdir(exist_ok=True)
+    wanted = {"index.md", *(place(table).name for table in linked())}
+    for old in TABLES.glob("*.md"):
+        if old.name not in wanted:
+            old.unlink()  # a page that has moved
     lines = ["# Tables of simulations", "", "Each is written by a script of the same name under `benchmarks/`.", ""]
     for table in linked():
         text = table.read_text(encoding="utf-8")
