@@ -3,6 +3,7 @@
 A script makes an :class:`Experiment` and ends with ``EXPERIMENT.main()``, which takes these options::
 
     python -m benchmarks.NAME [--repetitions N] [--jobs J] [--only TEXT]    run what is missing, keep it, write the page
+    python -m benchmarks.NAME --more                                        the same, beside what the data file holds
     python -m benchmarks.NAME --quick                                       repeat a few samples of what is kept
     python -m benchmarks.NAME --page                                        write the page from what is kept
 
@@ -139,8 +140,11 @@ class Experiment:
     def _portion(self, case: Mapping[str, Any]) -> float:
         return 1.0 if self.portion is None else self.portion(**case)
 
-    def run(self, repetitions: int, jobs: int = 1, only: str = "") -> bool:
-        """Run what is missing; whether all samples are there, which are then kept in the data file."""
+    def run(self, repetitions: int, jobs: int = 1, only: str = "", more: bool = False) -> bool:
+        """Run what is missing; whether all samples are there, which are then kept in the data file.
+
+        With ``more``, what the data file holds is not run again, once the samples of a quick run have agreed.
+        """
         cases = [(case, max(1, round(repetitions * self._portion(case)))) for case in self.every()]
         asked = [(case, seed) for seed in range(repetitions) for case, number in cases if seed < number]
         path = self.data.with_suffix(".running.jsonl")
@@ -150,6 +154,12 @@ class Experiment:
                 add(provenance.code())
             elif there[0] != provenance.code():
                 raise SystemExit(f"{path} was begun with other code: delete it to begin again")
+            if more and len(there) < 2:
+                if wrong := self.check():
+                    raise SystemExit("\n".join(["what is kept is of other code:", *wrong]))
+                for line in self._lines():
+                    add(line)
+                there = [provenance.code(), *self._lines()]
             known = {(*case.values(), seed): (numbers, took) for case, seed, numbers, took in there[1:]}
             missing = [
                 (c, s) for c, s in asked if (*c.values(), s) not in known and only in " ".join(map(str, c.values()))
@@ -167,6 +177,26 @@ class Experiment:
         self._keep(asked, known, repetitions)
         path.unlink()
         return True
+
+    def _keys(self) -> Iterator[tuple[str, ...]]:
+        """Case and seed of each row of the data file."""
+        return zip(*(map(str, self.kept.columns[name]) for name in (*self.cases, "seed")), strict=True)
+
+    def _lines(self) -> Iterator[list[Any]]:
+        """What the data file holds, as lines of a run: a case, a seed, its numbers and CPU seconds."""
+        kept = self.kept
+        columns = {name: kept[name].tolist() for name in kept.columns if name not in (*self.cases, "seed")}
+        cases = {tuple(map(str, case.values())): case for case in self.every()}
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for i, key in enumerate(self._keys()):
+            rows.setdefault(key, []).append(i)
+        took = float(kept.header["seconds"]) / len(rows)
+        for (*values, seed), some in rows.items():
+            if tuple(values) not in cases:
+                continue
+            found = {name: [column[i] for i in some] for name, column in columns.items()}
+            one = {name: v if len(v) > 1 else v[0] for name, v in found.items() if any(x == x for x in v)}
+            yield [cases[tuple(values)], int(seed), one, took]
 
     def _keep(self, asked: list[Any], known: Mapping[Any, Any], repetitions: int) -> None:
         rows = [
@@ -194,10 +224,11 @@ class Experiment:
     def check(self) -> list[str]:
         """Repeat a few samples; in what they differ from those kept."""
         kept, out = self.kept, []
-        every = list(dict.fromkeys(zip(*(map(str, kept.columns[name]) for name in (*self.cases, "seed")), strict=True)))
+        cases = {tuple(map(str, case.values())): case for case in self.every()}
+        every = [key for key in dict.fromkeys(self._keys()) if key[:-1] in cases]
         for at in np.unique(np.linspace(0, len(every) - 1, self.quick).astype(int)).tolist():
             *values, seed = every[at]
-            case = next(c for c in self.every() if [str(v) for v in c.values()] == values)
+            case = cases[tuple(values)]
             there = kept.where(**case, seed=seed)
             again = _rows(_timed(self.sample, case, int(seed))[2])
             for name in again[0].keys() - set(self.timed):
@@ -234,13 +265,14 @@ class Experiment:
         made = arguments.parser(sys.modules["__main__"].__doc__, repetitions=self.repetitions, jobs=1, only="cases")
         made.add_argument("--quick", action="store_true", help="repeat a few samples of what is kept")
         made.add_argument("--page", action="store_true", help="write the page from what is kept")
+        made.add_argument("--more", action="store_true", help="add samples to what is kept, where these still agree")
         options = made.parse_args()
         if self.missing and not options.page:
             raise SystemExit(f"{self.name} needs {', '.join(self.missing)}")
         if options.quick:
             wrong = self.check()
             raise SystemExit("\n".join(wrong) if wrong else 0)
-        if not options.page and not self.run(options.repetitions, options.jobs, options.only):
+        if not options.page and not self.run(options.repetitions, options.jobs, options.only, options.more):
             raise SystemExit("samples are missing: nothing was kept")
         self.write_page()
         print(self.page_file.read_text(encoding="utf-8"))

@@ -138,6 +138,40 @@ def test_samples_of_other_code_are_not_mixed(parts, monkeypatch):
     assert json.loads(one.data.with_suffix(".running.jsonl").read_text().splitlines()[0]) != "other"
 
 
+@pytest.mark.parametrize("draw", [sample, side_by_side])
+def test_more_samples_are_added_to_those_kept_where_these_still_agree(parts, draw):
+    calls = []
+
+    def counted(family, n, seed):
+        calls.append((n, seed))
+        return draw(family, n, seed)
+
+    one = made(parts, sample=counted, cases={"family": ["one"], "n": [5]}, quick=1, timed=())
+    if draw is sample:
+        one = replace(one, timed=("seconds",))
+    assert one.run(3)
+    before = one.kept
+    # More of the case, and a case that was not there.
+    wider = replace(one, cases={"family": ["one"], "n": [5, 50]})
+    calls.clear()
+    assert wider.run(4, more=True)
+    assert sorted(calls[1:-1]) == [(5, 3), (50, 0), (50, 1), (50, 2), (50, 3)]  # beside the checks
+    again = wider.kept.where(n=5)
+    for name in before.columns:
+        assert again.columns[name][: len(before)] == before.columns[name]
+    whole = replace(wider, sample=draw)
+    whole.data.unlink()
+    whole.__dict__.pop("kept", None)
+    assert whole.run(4)
+    np.testing.assert_array_equal(whole.kept["mean"], wider.kept["mean"])
+    with pytest.raises(SystemExit, match="what is kept is of other code"):
+        replace(wider, sample=lambda family, n, seed: {"mean": -1.0}).run(6, more=True)
+    assert len(wider.kept) == len(whole.kept)
+    fewer = replace(wider, cases={"family": ["one"], "n": [50]})
+    assert fewer.run(4, more=True)
+    assert fewer.kept.distinct("n") == ["50"]
+
+
 def test_a_quick_run_repeats_what_is_kept_and_sees_what_drifts(parts):
     one = made(parts, quick=8)
     one.run(2)
