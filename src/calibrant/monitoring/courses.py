@@ -223,10 +223,8 @@ def _change(blocks: Blocks, found: Located, start: int, end: int, times: Times, 
 
 
 def _periods(column: SubgroupProblems, found: SubgroupColumn, periods: Periods) -> tuple[Period, ...]:
-    cells = column.cells
-    squares = cells.weights * (cells.outcomes * (1 - 2 * cells.scores) + cells.scores**2)
     brier = np.full(len(periods.names), np.nan)
-    brier[column.held] = cells.added(squares) / cells.added(cells.weights)
+    brier[column.held] = column.cells.brier()
     return tuple(
         Period(
             name, start, end, one.n_samples, one.base_rate, one.mean_probability, one.gap, one.gap_interval,

@@ -65,8 +65,10 @@ class Times:
     ----------
     distinct : ndarray
         64-bit integers, or floats where numbers were given that are not whole. Where all times are days: each day once.
-    places : ndarray of shape (n,) or None
-        Place of each row's among these; None: each row has its own, in order.
+    places : ndarray of shape (r,) or None
+        Place among these of each row's, or of each run of rows of one time; None: each row has its own, in order.
+    runs : ndarray of shape (r,) or None
+        Rows of each run; None: ``places`` are of rows.
     dated : bool
         Whether they are dates.
     """
@@ -74,6 +76,7 @@ class Times:
     distinct: AnyArray
     places: IntArray | None
     dated: bool
+    runs: IntArray | None = None
 
     @classmethod
     def read(cls, time: Any, n: int) -> Times:
@@ -101,41 +104,54 @@ class Times:
         if np.datetime_data(dates.dtype) == ("D", 1):
             days = dates.view(np.int64)
         else:
-            values = dates.astype("M8[us]").astype(np.int64)
-            if _within_days(values):
-                return cls(values, None, dated=True)
-            days = values // _DAY
+            each = dates.astype("M8[us]").astype(np.int64)
+            if _within_days(each):
+                return cls(each, None, dated=True)
+            days = each // _DAY
         if not days.size:
             return cls(days, None, dated=True)
-        found, places = compact(days)
-        return cls(found * _DAY, places, dated=True)
+        values, runs = _runs_of(days)
+        found, places = compact(values)
+        return cls(found * _DAY, places, dated=True, runs=runs)
 
     @property
     def size(self) -> int:
         """Number of rows."""
+        if self.runs is not None:
+            return int(self.runs.sum())
         return int((self.distinct if self.places is None else self.places).size)
 
     @cached_property
     def values(self) -> AnyArray:
         """Time of each row, (n,)."""
-        return self.distinct if self.places is None else self.distinct[self.places]
+        return self.of_rows(self.distinct)
 
     def of_rows(self, each: AnyArray) -> AnyArray:
         """For each row what ``each`` has of the distinct times."""
-        return each if self.places is None else each[self.places]
+        if self.places is None:
+            return each
+        return each[self.places] if self.runs is None else np.repeat(each[self.places], self.runs)
 
     def where(self, some: AnyArray) -> Times:
         """Those of some rows."""
         if self.places is None:
             return Times(self.distinct[some], None, self.dated)
-        mine = self.places[some]
-        found, places = compact(mine) if mine.size else (mine, mine)
-        return Times(self.distinct[found], places, self.dated)
+        mine = self.of_rows(np.arange(self.distinct.size))[some]
+        if not mine.size:
+            return Times(self.distinct[mine], mine, self.dated)
+        values, runs = _runs_of(mine)
+        found, places = compact(values)
+        return Times(self.distinct[found], places, self.dated, runs)
 
     def some(self, at_most: int) -> AnyArray:
         """Times of about so many rows, evenly spread."""
         step = max(self.size // at_most, 1)
-        return self.distinct[::step] if self.places is None else self.distinct[self.places[::step]]
+        if self.places is None:
+            return self.distinct[::step]
+        rows = np.arange(0, self.size, step)
+        return self.distinct[
+            self.places[rows if self.runs is None else np.searchsorted(self.runs.cumsum(), rows, "right")]
+        ]
 
     def shown(self, value: Any) -> Time:
         """A time as it is reported."""
@@ -324,11 +340,10 @@ def _chosen(times: Times, needed: int) -> str | int:
 
 def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct whole numbers, sorted, and the place of each among them; without sorting where they are close."""
-    first = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-    if first.size < numbers.size // _RUNS:  # as of rows in order: numbers of runs stand for those of rows
-        starts = np.concatenate([[0], first])
-        found, places = compact(numbers[starts])
-        return found, np.repeat(places, np.diff(starts, append=numbers.size))
+    values, runs = _runs_of(numbers)
+    if runs is not None:
+        found, places = compact(values)
+        return found, np.repeat(places, runs)
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > _CLOSE:
         found, places = np.unique(numbers, return_inverse=True)
@@ -336,6 +351,15 @@ def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
     from_low = numbers - low
     seen = np.bincount(from_low) > 0
     return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[from_low]
+
+
+def _runs_of(numbers: IntArray) -> tuple[IntArray, IntArray | None]:
+    """The number of each run of equal ones and its length, where runs are long, as of rows in order; else all, None."""
+    first = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    if first.size >= numbers.size // _RUNS:
+        return numbers, None
+    starts = np.concatenate([[0], first])
+    return numbers[starts], np.diff(starts, append=numbers.size)
 
 
 def _within_days(microseconds: IntArray) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -169,10 +169,11 @@ class SubgroupCells:
     def _together(cls, parts: Sequence[SubgroupCells]) -> SubgroupCells:
         """Cells of independent rows, subgroups one after the other."""
         starts = np.cumsum([0, *(size for part in parts for size in np.diff(part.starts).tolist())])
-        names = ("scores", "weights", "outcomes", "times", "last")
+        one = parts[0]
+        names = ("scores", "weights", "outcomes", "last", *(() if one.times is one.weights else ("times",)))
         fields: Iterator[Any] = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        s, w, o, t, last = fields
-        return cls(starts, s, w, o, t, last, parts[0].integral, None, np.ones(starts.size - 1))
+        s, w, o, last, *times = fields
+        return cls(starts, s, w, o, times[0] if times else w, last, one.integral, None, np.ones(starts.size - 1))
 
     @cached_property
     def coarse(self) -> SubgroupCells:
@@ -186,14 +187,22 @@ class SubgroupCells:
         """
         if self.groups is not None or self.scores.size <= above:
             return self
-        place = np.maximum(np.ceil(self.scores * FINE_CELLS).astype(np.intp), 1) - 1
-        first = run_starts(self.subgroup * FINE_CELLS + coarse_cells(in_a_unit)[place])
-        means = (np.add.reduceat(self.weights * v, first) for v in (self.scores, self.outcomes))
-        weights = np.add.reduceat(self.weights, first)
-        times = weights if self.integral else np.add.reduceat(self.times, first)
-        starts, each = np.searchsorted(first, self.starts), np.ones(first.size, dtype=bool)
-        score, outcome = (v / weights for v in means)
-        return SubgroupCells(starts, score, weights, outcome, times, each, self.integral, None, self.design)
+        # A few subgroups at a time stay in the cache.
+        parts = [self._coarser(some, coarse_cells(in_a_unit)) for some in self.slices()]
+        return replace(SubgroupCells._together(parts), design=self.design)
+
+    def _coarser(self, some: slice, coarse: IntArray) -> SubgroupCells:
+        starts = self.starts[some.start : some.stop + 1]
+        cells = slice(int(starts[0]), int(starts[-1]))
+        score, weight, outcome, times = (v[cells] for v in (self.scores, self.weights, self.outcomes, self.times))
+        place = np.maximum(np.ceil(score * FINE_CELLS).astype(np.intp), 1) - 1
+        first = run_starts(np.repeat(np.arange(starts.size - 1), np.diff(starts)) * FINE_CELLS + coarse[place])
+        total = np.add.reduceat(weight, first)
+        means = (np.add.reduceat(weight * v, first) / total for v in (score, outcome))
+        score, outcome = means
+        times = total if self.integral else np.add.reduceat(times, first)
+        starts, each = np.searchsorted(first, starts - starts[0]), np.ones(first.size, dtype=bool)
+        return SubgroupCells(starts, score, total, outcome, times, each, self.integral, None, self.design[some])
 
     @property
     def n_subgroups(self) -> int:
@@ -214,6 +223,17 @@ class SubgroupCells:
         """Effective sample size of each subgroup, (G,)."""
         total = self.added(self.weights)
         return total if self.integral else total**2 / self.added(self.times)
+
+    def brier(self) -> FloatArray:
+        """Brier score of each subgroup, (G,); of outcomes that are 0 or 1."""
+        out = np.empty(self.n_subgroups)
+        for some in self.slices():
+            starts = self.starts[some.start : some.stop + 1]
+            cells = slice(int(starts[0]), int(starts[-1]))
+            s, w, o = (v[cells] for v in (self.scores, self.weights, self.outcomes))
+            squares, weight = (np.add.reduceat(v, starts[:-1] - starts[0]) for v in (w * (o * (1 - 2 * s) + s**2), w))
+            out[some] = squares / weight
+        return out
 
     def slices(self) -> Iterator[slice]:
         """Neighbouring subgroups whose sums are made together, the same for rows and for the sums of a frame."""
