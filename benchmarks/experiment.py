@@ -241,7 +241,7 @@ class Experiment:
     def rendered(self) -> str:
         """The page: question, answer, picture, table, setting, and where its numbers come from."""
         question, *setting = self._texts
-        parts = [f"# {question}", _wrapped(self.answer(self.kept))]
+        parts = [f"# {question}", wrapped(self.answer(self.kept))]
         if self.picture is not None:
             parts.append(f"![{question}]({self.picture_file.name})")
         parts += ["\n".join(self.page(self.kept)).strip(), "## Setting", *setting, "\n".join(_source(self))]
@@ -314,8 +314,12 @@ def _paragraphs(doc: str | None) -> list[str]:
     return [one for one in (doc or "").strip().split("\n\n") if not one.startswith("    ")]
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 119, break_long_words=False, break_on_hyphens=False)
+def wrapped(text: str, first: str = "", rest: str = "") -> str:
+    """A paragraph in lines."""
+    return textwrap.fill(
+        " ".join(text.split()), 119, initial_indent=first, subsequent_indent=rest, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def every_experiment() -> dict[str, Experiment]:

@@ -10,6 +10,11 @@ experiments, with the question that each asks, is a quotation too::
     <!-- questions coverage.power coverage.sums_tests -->
     <!-- end -->
 
+and so are the answers that experiments give, each a point of a list with a link to its page::
+
+    <!-- answers coverage.groups coverage.few_groups -->
+    <!-- end -->
+
 The text between is written by this script; ``--check`` writes nothing and fails where a page says something else.
 """
 
@@ -25,10 +30,12 @@ from pathlib import Path
 from calibrant.data.writing import write_text
 
 from . import arguments
-from .experiment import every_experiment
+from .experiment import Experiment, every_experiment, wrapped
 from .provenance import ROOT
 
-_QUOTED = re.compile(r"(?P<start><!-- (?P<kind>figure|questions) (?P<call>[^>]*?) -->).*?<!-- end -->", re.DOTALL)
+_QUOTED = re.compile(
+    r"(?P<start><!-- (?P<kind>figure|questions|answers) (?P<call>[^>]*?) -->).*?<!-- end -->", re.DOTALL
+)
 
 
 def pages() -> Iterable[Path]:
@@ -45,14 +52,27 @@ def filled(text: str, page: Path) -> str:
         if found["kind"] == "figure":
             said = experiments[given[0]].figure(*given[1:])
         else:
-            asked = (experiments[name] for name in given)
-            links = [
-                f"- [{e.question}]({os.path.relpath(e.page_file, page.parent)})" for e in asked if e.page_file.is_file()
-            ]
-            said = "\n\n" + "".join(f"{link}\n" for link in links) + "\n"
+            asked = [experiments[name] for name in given]
+            points = _questions(asked, page) if found["kind"] == "questions" else _answers(asked, page)
+            said = "\n\n" + "".join(f"{point}\n" for point in points) + "\n"
         return f"{found['start']}{said}<!-- end -->"
 
     return _QUOTED.sub(one, text)
+
+
+def _questions(asked: list[Experiment], page: Path) -> list[str]:
+    return [f"- [{one.question}]({_link(one, page)})" for one in asked if one.page_file.is_file()]
+
+
+def _answers(asked: list[Experiment], page: Path) -> list[str]:
+    said = (
+        f"{one.answer(one.kept)} ([{one.name.split('.')[-1].replace('_', ' ')}]({_link(one, page)}))" for one in asked
+    )
+    return [wrapped(text, first="- ", rest="  ") for text in said]
+
+
+def _link(one: Experiment, page: Path) -> str:
+    return os.path.relpath(one.page_file, page.parent)
 
 
 def wrong() -> list[str]:

@@ -169,11 +169,13 @@ def answer(kept: Kept) -> str:
     most, error = max(wrong.values())
     covers = {key: percent(one["covers"]) for key, one in every.items()}
     missed = [key for key, (value, error) in covers.items() if value + 2 * error < LEVEL]
-    low, high = (of(value for value, _ in covers.values()) for of in (min, max))
+    low = min(covers, key=lambda key: covers[key][0])
+    high = max(value for value, _ in covers.values())
     return (
         f"The one-sided 95 % limit is above the truth in at most {most:.1f} ± {error:.1f} % of samples, and above "
         f"{ALPHA} % by more than two standard errors in {_listed(over)}. Intervals of the calibration loss cover it in "
-        f"{low:.1f} to {high:.1f} %, below {LEVEL} % by more than two standard errors in {_listed(missed)}."
+        f"{covers[low][0]:.1f} % ({low[0]}, {low[1]:,} rows, {low[2]}) to {high:.1f} %, below {LEVEL} % by more than "
+        f"two standard errors in {len(missed)} of {len(covers)} cases."
     )
 
 

@@ -119,6 +119,7 @@ def answer(kept: Kept) -> str:
     part = kept.where(rows=TENS, distortion=POWER)
     gaps = {name: estimate(100 * (rejected(part, name, "groups") - rejected(part, name, "rows"))) for name in TESTS}
     least = min(gaps, key=lambda name: gaps[name][0])
+    fewer = f"{abs(gap):.1f} ± {error:.1f} points {'less' if gap < 0 else 'more'} often"
     return (
         f"Of dependent rows that are calibrated, `report` calls {reports[0]} % miscalibrated without groups and "
         f"{reports[1]} % with them; tests at 5 % reject {tests[0]:.0f} and {tests[1]:.1f} % on average, with groups "
@@ -126,7 +127,7 @@ def answer(kept: Kept) -> str:
         f"{_range([v for v, _ in covered[0]])} % without groups and in {_range([v for v, _ in covered[1]])} % with "
         f"them (below 95 % by more than two standard errors: {'; '.join(missed) or 'none'}). Of independent rows in "
         f"tens with logits 1.3 times too large, tests reject {power[0].mean():.1f} %, with groups "
-        f"{gap:+.1f} ± {error:.1f} points, {least} {gaps[least][0]:+.1f} ± {gaps[least][1]:.1f}."
+        f"{fewer} ({least} by {abs(gaps[least][0]):.1f} ± {gaps[least][1]:.1f})."
     )
 
 

@@ -249,6 +249,9 @@ def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
     assert parts["quotes"].filled(asked, page) == "<!-- questions coverage.means -->\n\n\n<!-- end -->"
     one.page_file.parent.mkdir(parents=True)
     one.write_page()
+    said = "<!-- answers coverage.means -->\n<!-- end -->"
+    point = f"- {one.answer(one.kept)} ([means](../benchmarks/coverage/means.md))"
+    assert parts["quotes"].filled(said, page) == f"<!-- answers coverage.means -->\n\n{point}\n\n<!-- end -->"
     listed = f"- [{one.question}](../benchmarks/coverage/means.md)"
     assert parts["quotes"].filled(asked, page) == f"<!-- questions coverage.means -->\n\n{listed}\n\n<!-- end -->"
 

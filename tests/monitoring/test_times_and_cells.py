@@ -22,13 +22,20 @@ def test_compact_numbers_are_those_of_unique(values, factor, in_order):
     np.testing.assert_array_equal(found[places], numbers)
 
 
-@given(st.lists(st.integers(0, 900), min_size=1, max_size=300), st.randoms(use_true_random=False))
-def test_days_are_the_same_as_days_and_as_datetimes(values, random):
-    days = np.datetime64("2025-03-01") + np.array(values)
+@given(
+    st.lists(st.integers(0, 900), min_size=1, max_size=300),
+    st.sampled_from([1, 40]),  # rows of a day beside each other, which are kept as runs
+    st.randoms(use_true_random=False),
+)
+def test_days_are_the_same_as_days_and_as_datetimes(values, run, random):
+    days = np.datetime64("2025-03-01") + np.repeat(np.array(values), run)
     some = np.array(random.sample(range(days.size), max(1, days.size // 2)))
     one, other = Times.read(days, days.size), Times.read(days.astype("M8[ns]"), days.size)
     each = np.array([int(d.astype("M8[us]").astype(int)) for d in days])
     for times in (one, other):
+        assert run == 1 or times.runs is not None
+        assert set(times.some(7).tolist()) <= set(each.tolist())
+        assert times.some(days.size).tolist() == each.tolist()
         assert times.size == days.size
         np.testing.assert_array_equal(times.values, each)
         np.testing.assert_array_equal(np.unique(each), times.distinct)
