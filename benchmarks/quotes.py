@@ -4,7 +4,8 @@ A page quotes with a comment, which is not shown, before the figure, and one beh
 
     covers in <!-- figure coverage.shares coverage "draws as rows" -->94.8<!-- end --> % of samples
 
-The comment names the experiment, the figure (one of its ``figures``) and what it is of. A list of links to pages of
+The comment names the experiment, the figure (one of its ``figures``) and what it is of; or the mean or percentage of a
+column of its data file in some cases, ``coverage.power percent.1 rejected test=Cox n=500``. A list of links to pages of
 experiments, with the question that each asks, is a quotation too::
 
     <!-- questions coverage.power coverage.sums_tests -->

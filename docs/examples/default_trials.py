@@ -25,7 +25,7 @@ Every candidate against the best of the paper's 15 curves *at that size*, on {n}
 the benchmark's (seed {seed}, {mixtures} mixtures, {sets} sets a size). In each cell: ratio of the median 95th
 percentile of the relative error / ratio of the median RMSE / median bias as a share of the truth. The standard error of
 a ratio, by a bootstrap of the mixtures, is about {relative:.2f} and {rmse:.2f} (medians over the table).
-Computed by `docs/examples/default_trials.py`; what to make of it is in [default.md](../default.md).
+Computed by `docs/examples/default_trials.py`; what to make of it is in [default.md](default.md).
 """
 
 

@@ -245,6 +245,11 @@ def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
     filled = parts["quotes"].filled(text, page)
     assert filled == text.replace("-->7<!--", f"-->{true}<!--")
     assert parts["quotes"].filled(filled, page) == filled
+    naive = np.mean([sample("other, one", 50, seed)["mean"] for seed in range(4)])
+    assert one.figure("mean.4", "mean", "family=other, one", "n=50") == f"{naive:.4f}"
+    assert one.figure("percent", "mean", "family=other, one", "n=50") == f"{100 * naive:.0f}"
+    with pytest.raises(LookupError, match="no rows of"):
+        one.figure("mean.1", "mean", "n=51")
     asked = "<!-- questions coverage.means -->\nold\n<!-- end -->"
     assert parts["quotes"].filled(asked, page) == "<!-- questions coverage.means -->\n\n\n<!-- end -->"
     one.page_file.parent.mkdir(parents=True)

@@ -335,7 +335,7 @@ def quantiles_are_better() -> str:
 
 
 @PAPER.item(
-    "§5, conclusions", "which of the 15 to use at which N", "[benchmark.md](benchmark.md), [default.md](default.md)"
+    "§5, conclusions", "which of the 15 to use at which N", "[benchmark.md](benchmark.md), [default.md](development/default.md)"
 )
 def which() -> str:
     said = []
