@@ -4,7 +4,7 @@
 
 Scores p are Beta(1, 2). The truth has the log-odds of p minus 0.7 (*one odds ratio*), or it is something else. The aim
 is to say so in 95 % of samples of the former, where there are rows enough, and never of the others. A report says so
-only where its test of calibration rejects too, which is not asked here.
+"as far as these rows can tell", and only where its test of calibration rejects too, which is not asked here.
 """
 
 from __future__ import annotations

@@ -237,8 +237,8 @@ def test_one_odds_ratio_is_said_as_a_moved_base_rate(before, now, way):
     y, p = outcomes_of_moved_base_rate(before, now, 20_000)
     found = cal.report(y, p)
     said = re.search(
-        rf"too {way} everywhere by one odds ratio, as if the base rate had moved from (\S+) % to (\S+) %: "
-        r"shift_prior",
+        rf"As far as these rows can tell, scores are too {way} everywhere by one odds ratio, as if the base rate had "
+        r"moved from (\S+) % to (\S+) %: shift_prior",
         found.verdict,
     )
     old, new = (float(v) / 100 for v in said.groups())

@@ -156,8 +156,8 @@ def _moved(found: Found) -> list[str]:
     before, now = map(_rate, found.moved)
     way = "low" if found.moved.now > found.moved.before else "high"
     return [
-        f"Scores are too {way} everywhere by one odds ratio, as if the base rate had moved from {before} to {now}: "
-        "shift_prior."
+        f"As far as these rows can tell, scores are too {way} everywhere by one odds ratio, as if the base rate had "
+        f"moved from {before} to {now}: shift_prior."
     ]
 
 
