@@ -335,7 +335,9 @@ def quantiles_are_better() -> str:
 
 
 @PAPER.item(
-    "§5, conclusions", "which of the 15 to use at which N", "[benchmark.md](benchmark.md), [default.md](development/default.md)"
+    "§5, conclusions",
+    "which of the 15 to use at which N",
+    "[benchmark.md](benchmark.md), [default.md](development/default.md)",
 )
 def which() -> str:
     said = []

@@ -129,8 +129,9 @@ class EmpiricalBayes(PosteriorEstimator):
     (0.02 to 0.08), and large samples the error in the data: K grows with n, and the estimate is consistent. Range [0,
     1]. Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
-    models (docs/development/default.md). Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve
-    is the posterior mean of the map under ``"wide"``, with up to 60 cosines; see :func:`calibrant.reliability_curve`. With
+    models (docs/development/default.md). Scores are taken at a resolution of 1/4096 of the domain. The
+    reliability curve is the posterior mean of the map under ``"wide"``, with up to 60 cosines; see
+    :func:`calibrant.reliability_curve`. With
     ``groups``, draws add to the coefficients of the constant and the first two cosines a nuisance shared by the rows of
     a group, with the variance of their design effects: it is neither evidence nor error. Warns with
     :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and the pass
