@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibrant.comparison.subgroups import cells
+from calibrant.comparison.subgroups.cells import SubgroupCells
 from calibrant.data.problem import Problem
 from calibrant.monitoring import courses
 from calibrant.monitoring.changes import cut
@@ -85,3 +87,33 @@ def test_sums_in_cells_and_blocks_are_those_of_rows(monkeypatch, in_order, weigh
     # Of one cell all scores are near each other.
     logit = np.log(score / (1 - score))
     assert (np.diff(np.sort(logit[fine.code == 0])) > 0).all()
+
+
+@pytest.mark.parametrize("together", [1, 3, 64])
+@pytest.mark.parametrize("weights", ["none", "weights"])
+def test_cells_of_many_subgroups_are_those_of_each(monkeypatch, together, weights):
+    monkeypatch.setattr(cells, "_TOGETHER", together)
+    rng = np.random.default_rng(8)
+    sizes = np.array([300, 1, 120, 40])
+    n = int(sizes.sum())
+    s, o = np.sort(rng.random(n)), rng.integers(0, 2, n)
+    w = None if weights == "none" else rng.random(n)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    problem = Problem(s, o, w, w is None, starts=starts)
+    fine = SubgroupCells._together([SubgroupCells._of_part(part) for part in problem.tiles(200)])
+    coarse = fine.coarser(0, 4)
+    assert coarse.scores.size < fine.scores.size
+    weight = np.ones(n) if w is None else w
+    for found in (fine, coarse):
+        assert found.n_subgroups == sizes.size
+        for name, each in {
+            "weights": weight, "times": weight if w is None else weight**2, "scores": s * weight, "outcomes": o * weight
+        }.items():  # fmt: skip
+            factor = 1.0 if name in ("weights", "times") else found.weights
+            np.testing.assert_allclose(
+                np.add.reduceat(getattr(found, name) * factor, found.starts[:-1]), np.add.reduceat(each, starts[:-1])
+            )
+        for start, stop in zip(found.starts, found.starts[1:], strict=False):
+            assert (np.diff(found.scores[start:stop]) > 0).all()
+    squares = np.add.reduceat(weight * (o - s) ** 2, starts[:-1]) / np.add.reduceat(weight, starts[:-1])
+    np.testing.assert_allclose(fine.brier(), squares, atol=1e-4)
