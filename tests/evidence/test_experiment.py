@@ -286,3 +286,11 @@ def test_every_experiment_is_in_the_index_of_evidence_or_of_development(parts, m
     for name, one in found.items():
         listed = pages["development/index.md" if one.at.startswith("docs/development/") else "evidence.md"]
         assert f" {name} " in listed.replace("\n", " "), name
+
+
+def test_evidence_stays_short(parts, monkeypatch):
+    """The aim is 25,000 words: lower this limit with every page that becomes shorter."""
+    monkeypatch.setattr(parts["status"], "ROOT", ROOT)
+    found = parts["status"].words()
+    assert len(found) > 40
+    assert sum(found.values()) < 51_000, sorted(found.items(), key=lambda one: -one[1])[:5]
