@@ -172,7 +172,7 @@ def decision_calibration_error(
     Intervals are credible ones of the model behind :func:`calibrant.estimate`. They start at exactly 0 while the scores
     may well be calibrated, everywhere or, by Kuiper's test (labels drawn from up to 5000 rows' scores, beyond by its
     limiting distribution), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never
-    0. Coverage: docs/clinical.md. Cost O(n log n).
+    0. Coverage: benchmarks/coverage/decision_coverage.md. Cost O(n log n).
 
     References
     ----------

@@ -225,10 +225,10 @@ def calibration_belt(
     reject, the belt nearly always excludes it at some score (the test is about the whole curve, the belt about each
     score). The belt covers the whole true curve in about ``level`` of all samples if that is a polynomial of the chosen
     degree. It covers other curves far less often, such as a parabola in samples too small to show it: sizes and
-    coverages are in docs/clinical.md.
+    coverages: benchmarks/coverage/belt_coverage.md.
 
     With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
-    (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt
+    (benchmarks/coverage/belt_internal.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt
     then only shows whether it excludes the diagonal.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
