@@ -224,12 +224,12 @@ def calibration_belt(
     If the test does not reject at ``1 - level``, that level's belt contains the diagonal; if it does
     reject, the belt nearly always excludes it at some score (the test is about the whole curve, the belt about each
     score). The belt covers the whole true curve in about ``level`` of all samples if that is a polynomial of the chosen
-    degree. It covers other curves far less often, such as a parabola in samples too small to show it: sizes and
-    coverages: benchmarks/coverage/belt_coverage.md.
+    degree. It covers other curves far less often, such as a parabola in samples too small to show it (sizes and
+    coverages: benchmarks/coverage/belt_coverage.md).
 
     With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
-    (benchmarks/coverage/belt_internal.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt
-    then only shows whether it excludes the diagonal.
+    (benchmarks/coverage/belt_internal.md); a warning says where the rows do not look as if such a model had been fitted
+    to them. The belt then only shows whether it excludes the diagonal.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
