@@ -132,8 +132,8 @@ reads all other columns as features, or those of `--features 'x_*'`.
 
 It finds where a model is wrong, not why, and not whom it treats unfairly: a calibrated segment may still be treated
 unfairly, and fairness between named subgroups is a question about these (`subgroup_calibration`,
-[subgroups.md](../benchmarks/coverage/subgroups.md)). A model without segments to be found is *multicalibrated* as far as these features, conditions
-and rows can show.
+[subgroups.md](../benchmarks/coverage/subgroups.md)). A model without segments to be found is *multicalibrated* as far
+as these features, conditions and rows can show.
 """
 
 

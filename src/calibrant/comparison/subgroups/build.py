@@ -142,8 +142,8 @@ def subgroup_calibration(
     of the posterior in place of 2000.
 
     Size, power and coverage: benchmarks/coverage/subgroups.md, and of many subgroups
-    benchmarks/coverage/subgroups_many.md. Cost: that of sorting the rows by subgroup, then of at most 65536 cells a subgroup: one estimate, and draws; it is linear in
-    the number of subgroups.
+    benchmarks/coverage/subgroups_many.md. Cost: that of sorting the rows by subgroup, then of at most 65536 cells a
+    subgroup: one estimate, and draws; it is linear in the number of subgroups.
 
     References
     ----------
