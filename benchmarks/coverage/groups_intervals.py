@@ -81,9 +81,16 @@ def sample(rows: str, distortion: str, seed: int) -> dict[str, float]:
 def of_cases(kept: Kept, estimator: str, how: str) -> dict[str, tuple[float, float]]:
     """Coverage of each case in per cent, with its standard error."""
     return {
-        f"{case['rows']} at {case['distortion']}": percent(kept.where(**case)[f"{estimator}, {how}: covers"])
+        f"{case['rows']}, {_told(case['distortion'])}": percent(kept.where(**case)[f"{estimator}, {how}: covers"])
         for case in EXPERIMENT.every()
     }
+
+
+def _told(distortion: str) -> str:
+    """Scale and shift of the logit in words."""
+    scale, shift = distortion.split(", ")
+    told = "z" if scale == "1" else f"{scale} z"
+    return told if shift == "0" else f"{told} + {shift}"
 
 
 def answer(kept: Kept) -> str:
@@ -121,7 +128,7 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     yield "95 % intervals that cover the truth, in per cent with standard errors: of rows in groups by three"
-    yield "estimators, and the default's of independent rows. *logit*: scale and shift."
+    yield "estimators, and the default's of independent rows. *logit*: that of the scores, z being calibrated."
     yield ""
     yield from table(("rows", "logit", "default", "independent", "density", "bins"), _rows(kept), texts=2)
 
@@ -130,7 +137,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for case in EXPERIMENT.every():
         part = kept.where(**case)
         names = ("default, groups", "default, independent", "density, groups", "bins, groups")
-        yield [*case.values(), *(share(part[f"{name}: covers"]) for name in names)]
+        yield [case["rows"], _told(case["distortion"]), *(share(part[f"{name}: covers"]) for name in names)]
 
 
 EXPERIMENT = Experiment(
