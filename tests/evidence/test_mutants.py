@@ -1,0 +1,57 @@
+"""Mutants: which tests judge one, and what is said of those that survive."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="not in a checkout: experiments are there")
+
+
+@pytest.fixture
+def mutants(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.mutants")
+
+
+def test_a_mutant_is_judged_by_the_tests_that_run_its_line_the_fastest_first(mutants):
+    one = mutants.Mutant("calibrant/sums/grid.py", "core/NumberReplacer", 3, 7)
+    lines = {7: {"slow", "fast"}, 9: {"other"}}
+    seconds = {"slow": 2.0, "fast": 0.1, "other": 0.5}
+    assert mutants.tests_of(one, lines, seconds) == ["fast", "slow"]
+    # A line that runs at import only is judged by the tests of its file.
+    assert mutants.tests_of(one._replace(line=1), lines, seconds) == ["fast", "other", "slow"]
+
+
+def test_annotations_are_no_places(mutants):
+    found = [
+        *mutants._annotations(ast.parse("def f(x: int | None = 1) -> list[int]:\n    y: int = x or 2\n    return [y]"))
+    ]
+    assert sorted(found) == [((1, 9), (1, 19)), ((1, 28), (1, 37)), ((2, 7), (2, 10))]
+
+
+def test_mutants_are_drawn_by_seed_and_change_the_code(mutants, monkeypatch):
+    pytest.importorskip("cosmic_ray")
+    monkeypatch.setattr(mutants, "FOLDERS", ("benchmark",))
+    some = mutants.drawn(3)
+    assert some == mutants.drawn(3)
+    for one in some:
+        assert one.file.startswith("calibrant/benchmark/")
+        ast.parse(one.changed())
+        assert {line[0] for line in one.shown()} <= {"+", "-"}
+        assert len(one.shown()) >= 1
+        assert len(one.key()) == 10
+
+
+def test_survivors_are_listed_with_their_reason(mutants, monkeypatch):
+    monkeypatch.setattr(mutants.Mutant, "shown", lambda self: ["- x + 1", "+ x - 1"])
+    killed = mutants.Mutant("calibrant/sums/grid.py", "core/NumberReplacer", 0, 1)
+    alive = mutants.Mutant("calibrant/measure/bands.py", "core/NumberReplacer", 0, 1)
+    said = "\n".join(mutants.page([(killed, {"killed": True, "tests": 2}), (alive, {"killed": False, "tests": 5})], 2))
+    assert "Of 2 mutants that were drawn, 50.0 ± 35.4 % make a quick test fail." in said
+    assert f"- `measure/bands.py` ({alive.key()}, 5 tests): no reason yet" in said
+    assert "sums/grid.py" not in said
