@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
+from evidence_parts.pages import kept
 
 
 def canonical(docs: Path) -> None:
@@ -17,7 +17,7 @@ def canonical(docs: Path) -> None:
     import canonical_page
 
     data = docs / "canonical"
-    frames = (pl.read_csv(data / f"{name}.csv") for name in ("results", "sharpness"))
+    frames = (kept(data / f"{name}.csv") for name in ("results", "sharpness"))
     canonical_page.pictures(*frames, docs / "images")
 
 
@@ -25,8 +25,7 @@ def convergence(docs: Path) -> None:
     """docs/convergence.md."""
     import convergence_page
 
-    frames = (pl.read_csv(docs / "canonical" / f"{name}.csv") for name in ("convergence", "sharpness_rate"))
-    convergence_page.pictures(*frames, docs / "images")
+    convergence_page.pictures(kept(docs / "canonical" / "convergence.csv"), docs / "images")
 
 
 def benchmark(docs: Path) -> None:
