@@ -178,7 +178,8 @@ def answer(frame: pl.DataFrame, slopes: pl.DataFrame, point: pl.DataFrame) -> st
         f"These are rates towards a limit, not the truth: at h = 0.5 the plug-in gives {_limit(slopes, 'plug-in'):.3f} "
         "for infinitely many rows of a *calibrated* model of four classes. "
         f"calibrant's default at that bandwidth gives {_limit(slopes, 'cross'):.3f} there, but errs {beside} than the "
-        f"plug-in of the sharpened model: RMSE {error['cross']:.3f} and {error['plug-in']:.3f} at n = {frame['size'].max()}."
+        f"plug-in of the sharpened model: RMSE {error['cross']:.3f} and {error['plug-in']:.3f} "
+        f"at n = {frame['size'].max()}."
     )
 
 

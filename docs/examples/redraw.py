@@ -16,9 +16,7 @@ def canonical(docs: Path) -> None:
     """docs/canonical.md."""
     import canonical_page
 
-    data = docs / "canonical"
-    frames = (kept(data / f"{name}.csv") for name in ("results", "sharpness"))
-    canonical_page.pictures(*frames, docs / "images")
+    canonical_page.pictures(kept(docs / "canonical" / "results.csv"), docs / "images")
 
 
 def convergence(docs: Path) -> None:
