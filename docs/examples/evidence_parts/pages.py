@@ -25,8 +25,10 @@ def keep(frame: pl.DataFrame, path: Path, command: str, seed: str, digits: int =
 
 
 def kept(path: Path) -> pl.DataFrame:
-    """A data file."""
-    return pl.read_csv(path, comment_prefix="# ", infer_schema_length=None)
+    """A data file; a column without a value is one of numbers."""
+    frame = pl.read_csv(path, comment_prefix="# ", infer_schema_length=None)
+    empty = [name for name in frame.columns if frame[name].null_count() == len(frame)]
+    return frame.with_columns(pl.col(empty).cast(pl.Float64))
 
 
 def write(
@@ -36,14 +38,14 @@ def write(
     picture: tuple[str, str],
     table: Iterable[str],
     data: Sequence[Path],
-    **numbers: str,
+    **numbers: object,
 ) -> None:
     """A page from a script's docstring: the question, the command (indented) and the setting, and from its numbers.
 
     ``picture`` is a file beside the page and what it shows; ``numbers`` fill what the setting leaves open.
     """
     question, *rest = (doc or "").strip().split("\n\n")
-    command = "\n".join(textwrap.dedent(one) for one in rest if one.startswith("    "))
+    command = "\n".join(textwrap.dedent(one).format(**numbers) for one in rest if one.startswith("    "))
     setting = [one.format(**numbers) for one in rest if not one.startswith("    ")]
     links = [f"[{one.name}]({os.path.relpath(one, path.parent)}): {_origin(one)}" for one in data]
     parts = [f"# {question}", wrapped(answer), f"![{picture[1]}]({picture[0]})", "\n".join(table).strip(), "## Setting"]
