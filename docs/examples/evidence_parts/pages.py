@@ -17,10 +17,15 @@ def keep(frame: pl.DataFrame, path: Path, command: str, seed: str, digits: int =
     """A table as a data file, below a header that says where its numbers come from."""
     about = header(path.stem, command, seed, 0.0, ())
     del about["seconds"], about["modules"]
-    rounded = frame.with_columns(
-        pl.col(pl.Float64, pl.Float32).round_sig_figs(digits).fill_null(float("nan")),
-        pl.col(pl.Boolean).cast(pl.String),
-    ).with_columns(pl.col(pl.String).fill_null(""))
+    holes = [name for name in frame.columns if frame[name].dtype.is_integer() and frame[name].null_count()]
+    rounded = (
+        frame.with_columns(pl.col(holes).cast(pl.Float64))
+        .with_columns(
+            pl.col(pl.Float64, pl.Float32).round_sig_figs(digits).fill_null(float("nan")),
+            pl.col(pl.Boolean).cast(pl.String),
+        )
+        .with_columns(pl.col(pl.String).fill_null(""))
+    )
     Kept(about, rounded.to_dict(as_series=False)).write(path)
 
 

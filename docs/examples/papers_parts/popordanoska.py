@@ -308,22 +308,16 @@ def loss() -> str:
 TABLES = "[training_tables.md](training_tables.md): 4 data sets, 12 seeds"
 
 
-def _settings(method: str, measure: str) -> tuple[int, int]:
-    """In how many of the nine settings a method was better and worse than cross-entropy."""
-    better, worse = data.against_cross_entropy()[method][measure].split("/")
-    return int(better), int(worse)
-
-
 @PAPER.item("Tables 2–4, errors", "networks trained with KDE-XE are better calibrated than with cross-entropy", TABLES)
 def tables_errors() -> str:
-    cells = {m: _settings("KDE-XE", m) for m in ("canonical debiased", "class-wise", "top-label")}
+    cells = {m: data.against_cross_entropy("KDE-XE", m) for m in ("canonical debiased", "class-wise", "top-label")}
     words = ", ".join(f"{m} {better} / {worse}" for m, (better, worse) in cells.items())
     return holds(all(b > w for b, w in cells.values()), f"settings better / worse than cross-entropy, of 9: {words}")
 
 
 @PAPER.item("Tables 2–4, accuracy", "at no cost of accuracy", TABLES)
 def tables_accuracy() -> str:
-    better, worse = _settings("KDE-XE", "accuracy")
+    better, worse = data.against_cross_entropy("KDE-XE", "accuracy")
     return fails(worse <= better, f"accuracy is better in {better} and worse in {worse} of 9 settings")
 
 
@@ -356,7 +350,7 @@ def cost() -> str:
 
 @PAPER.item("§5.1, by the plug-in estimator", "temperature scaling does not lessen the canonical error", TABLES)
 def temperature_plug_in() -> str:
-    better, worse = _settings("XE, temperature", "canonical plug-in")
+    better, worse = data.against_cross_entropy("XE, temperature", "canonical plug-in")
     return holds(
         better <= worse,
         f"less in {better} of 9 settings, more in {worse}: by the estimator that the paper reads it with",
@@ -365,7 +359,7 @@ def temperature_plug_in() -> str:
 
 @PAPER.item("§5.1, by the debiased estimator", "temperature scaling does not lessen the canonical error", TABLES)
 def temperature_debiased() -> str:
-    better, worse = _settings("XE, temperature", "canonical debiased")
+    better, worse = data.against_cross_entropy("XE, temperature", "canonical debiased")
     return fails(
         better <= worse,
         f"less in {better} of 9 settings, more in {worse}: the plug-in takes noise for error",
