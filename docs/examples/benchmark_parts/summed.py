@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from evidence_parts.pages import kept
 
 from calibrant.benchmark import paper_curves
 
@@ -26,7 +27,7 @@ class Summed:
     @classmethod
     def read(cls, summary: Path, config: Path) -> Summed:
         """Read a summary and the configuration of its run."""
-        return cls(pl.read_csv(summary), json.loads(config.read_text(encoding="utf-8")))
+        return cls(kept(summary), json.loads(config.read_text(encoding="utf-8")))
 
     @property
     def config(self) -> SimpleNamespace:

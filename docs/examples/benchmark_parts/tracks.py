@@ -1,4 +1,16 @@
-"""Tracks beside the mixtures: the default against the best of the 15, false alarms, consistency."""
+"""How wrong is each estimator, elsewhere?
+
+    {commands}
+    python docs/examples/benchmark_page.py --tracks TRACK_RUN_FOLDER --only tracks --docs docs
+
+These are distributions beside the mixtures of [benchmark.md](benchmark.md) whose truth is known too: {tracks}. There
+are {sets} samples of each size (seed {seed}); {pieces} of the run are done.{remark} The best of the 15 is chosen with
+hindsight for each track, notion and size, and anew in each bootstrap sample of the distributions. Errors are medians
+over the miscalibrated distributions; ± is one standard error, where there are enough distributions for one.
+
+All that an estimator gives for a calibrated distribution is false alarm: [{estimators}](benchmark/{estimators}) has
+its mean, and the RMSE of large samples.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +20,29 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from benchmarks.markdown import table
+from benchmarks.provenance import Kept
+from evidence_parts.pages import keep, kept, wrapped, write
+from matplotlib import pyplot as plt
+from pictures import COLORS, look, save, sizes_axis
 
 from calibrant.benchmark import paper_curves
 from calibrant.benchmark.track_runner import TrackConfig
 
 from .runs import DEFAULT
-from .sections import BAR, SMALL, SMALL_BAR, mark
-from .stats import Number, Resampler, median, spread, table
+from .stats import CLEAR, Number, Resampler, median, spread
 
 KEYS = ("track", "distribution", "notion", "size", "estimator")
 WORDS = {
     "beta": "Beta-distributed scores with true maps",
-    "networks": "Distributions fitted to real image classifiers",
-    "dirichlet": "Probability vectors of several classes",
-    "imbalance": "One positive in a hundred",
-    "consistency": "Samples up to a million",
+    "networks": "fitted to real image classifiers",
+    "dirichlet": "probability vectors of several classes",
+    "imbalance": "one positive in a hundred",
+    "consistency": "samples up to a million",
 }
 ALARMED = (DEFAULT, "binned15", "d-silverman")
+DATA = ("tracks", "tracks_estimators")
+MEASURES = {"rel_p95": "relative error", "rmse": "RMSE"}
 
 
 @dataclass(frozen=True)
@@ -58,56 +76,40 @@ class Tracks:
         return cls(frame, done, len(config.items), config)
 
 
-def page(tracks: Tracks) -> str:
-    """The whole section."""
-    state = (
-        f"all {tracks.wanted} pieces of the run"
-        if tracks.done == tracks.wanted
-        else f"**an unfinished run: {tracks.done} of {tracks.wanted} pieces**"
-    )
-    out = [
-        "# How wrong is each estimator, elsewhere?\n",
-        "Distributions beside the mixtures whose truth is known too. "
-        f"{tracks.config.n_sets} sets a size, seed {tracks.config.seed}, {state}. Medians over the miscalibrated "
-        "distributions of a track; ± a bootstrap standard error over distributions, where there are enough. Bars and "
-        "marks as in [benchmark.md](benchmark.md). Of calibrated distributions the mean estimate is given: all of it "
-        "is false alarm.\n",
-    ]
-    if tracks.done < tracks.wanted:
-        out[1] += "Tracks of which nothing is there yet are left out.\n"
-    for track in tracks.config.tracks:
-        cells = tracks.frame.filter(pl.col("track") == track)
-        if cells.height == 0:
-            continue
-        out.append(f"## {WORDS.get(track, track)}: `{track}`\n")
-        for notion in sorted(cells["notion"].unique()):
-            of_notion = cells.filter(pl.col("notion") == notion)
-            wrong, right = (of_notion.filter(pl.col("calibrated") == kind) for kind in (False, True))
-            if wrong.height:
-                out += [_title(notion, wrong, "miscalibrated"), _against_best(wrong)]
-            if right.height:
-                out += [_title(notion, right, "calibrated: mean estimate"), _alarms(right)]
-            if track == "consistency" and wrong.height:
-                out += [_title(notion, wrong, "miscalibrated: RMSE, median over distributions"), _consistency(wrong)]
-    return "\n".join(out)
-
-
-def _title(notion: str, cells: pl.DataFrame, words: str) -> str:
-    return f"**{notion}**, {cells['distribution'].n_unique()} {words}\n"
-
-
-def _against_best(cells: pl.DataFrame) -> str:
-    """Relative error and RMSE of the default against the best of the 15, by size."""
+def against_best(tracks: Tracks) -> pl.DataFrame:
+    """Relative error and RMSE of the default against the best of the 15, by track, notion and size."""
     rows = []
-    for size in sorted(cells["size"].unique()):
-        row = [str(size)]
+    for (track, notion, size), cells in _cells(tracks, calibrated=False):
+        row = {"track": track, "notion": notion, "size": size, "distributions": cells["distribution"].n_unique()}
         for measure in ("rel_p95", "rmse"):
-            name, at_best, ours, ratio = ratio_to_best(cells.filter(pl.col("size") == size), measure)
-            bar = SMALL_BAR if measure == "rel_p95" and size <= SMALL else BAR
-            row += [f"{name} {at_best:.3g}", f"{ours:.3g}", f"{ratio.text()} {mark(ratio, bar)}"]
+            name, at_best, ours, ratio = ratio_to_best(cells, measure)
+            row |= {f"{measure}_best": name, f"{measure}_of_best": at_best, f"{measure}_ours": ours}
+            row |= {f"{measure}_ratio": ratio.value, f"{measure}_ratio_se": ratio.se}
         rows.append(row)
-    header = ["N", "best of 15, rel. error", "ours", "ratio", "best of 15, RMSE", "ours", "ratio"]
-    return table(header, rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def estimators(tracks: Tracks) -> pl.DataFrame:
+    """Mean estimates of calibrated distributions, and of large samples the median RMSE of the others."""
+    rows = []
+    for calibrated, what in ((True, "mean"), (False, "rmse")):
+        for (track, notion, size), cells in _cells(tracks, calibrated=calibrated):
+            if not calibrated and track != "consistency":
+                continue
+            row = {"track": track, "notion": notion, "size": size, "distributions": cells["distribution"].n_unique()}
+            for name in ALARMED:
+                column = cells.filter(estimator=name)[what]
+                value = column.mean() if calibrated else column.median()
+                if column.len():
+                    rows.append(row | {"measure": what, "estimator": name, "value": value})
+    return pl.DataFrame(rows)
+
+
+def _cells(tracks: Tracks, *, calibrated: bool) -> list[tuple[tuple[str, str, int], pl.DataFrame]]:
+    frame = tracks.frame.filter(calibrated=calibrated)
+    found = frame.partition_by("track", "notion", "size", as_dict=True)
+    order = {name: i for i, name in enumerate(tracks.config.tracks)}
+    return sorted(found.items(), key=lambda one: (order[one[0][0]], *one[0][1:]))  # type: ignore[return-value]
 
 
 def ratio_to_best(cells: pl.DataFrame, measure: str) -> tuple[str, float, float, Number]:
@@ -121,24 +123,94 @@ def ratio_to_best(cells: pl.DataFrame, measure: str) -> tuple[str, float, float,
     return names[best], float(found[best]), float(found[-1]), Number(float(found[-1] / found[best]), doubt)
 
 
-def _alarms(cells: pl.DataFrame) -> str:
-    """Mean estimate of calibrated distributions."""
-    names = [name for name in ALARMED if name in cells["estimator"]]
-    rows = []
-    for size in sorted(cells["size"].unique()):
-        here = cells.filter(pl.col("size") == size)
-        mean = {name: here.filter(pl.col("estimator") == name)["mean"].mean() for name in names}
-        rows.append([str(size), *(f"{mean[name]:.4f}" for name in names)])
-    return table(["N", *(f"`{name}`" for name in names)], rows)
+def picture(rows: pl.DataFrame, path: Path) -> None:
+    """The default's error as a ratio to that of the best of the 15, a colour a track."""
+    look()
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+    lines = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)))
+    for ax, (measure, words) in zip(panels, MEASURES.items(), strict=True):
+        for color, track in zip(COLORS, rows["track"].unique(maintain_order=True), strict=False):
+            of_track = rows.filter(track=track)
+            for line, notion in zip(lines, of_track["notion"].unique(maintain_order=True), strict=False):
+                one = of_track.filter(notion=notion).sort("size")
+                label = f"{track}, {notion}"
+                ax.plot(one["size"], one[f"{measure}_ratio"], color=color, ls=line, marker="o", ms=3, label=label)
+        ax.axhline(1, color="0.4", lw=1)
+        sizes_axis(ax, sorted(rows["size"].unique()), few=(30, 120, 500, 3000, 10_000, 100_000, 1_000_000))
+        ax.set(xlabel="rows", title=words)
+    panels[0].set_ylabel("default / best of the 15")
+    figure.tight_layout(rect=(0, 0, 0.79, 1))
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="center right")
+    save(figure, path)
 
 
-def _consistency(cells: pl.DataFrame) -> str:
-    """RMSE by size, and how it falls from each size to the next."""
-    names = [name for name in ALARMED if name in cells["estimator"]]
-    rows = []
-    for size in sorted(cells["size"].unique()):
-        here = cells.filter(pl.col("size") == size)
-        rmse = [here.filter(pl.col("estimator") == name)["rmse"].median() for name in names]
-        best = ratio_to_best(here, "rmse")
-        rows.append([str(size), *(f"{v:.5f}" for v in rmse), f"{best[0]} {best[1]:.5f}"])
-    return table(["N", *(f"`{name}`" for name in names), "best of 15"], rows)
+def _clearly_worse(rows: pl.DataFrame, measure: str) -> int:
+    ratio, se = rows[f"{measure}_ratio"], rows[f"{measure}_ratio_se"]
+    return int((ratio - 1 > CLEAR * se).sum())
+
+
+def _span(values: pl.Series) -> str:
+    return f"{values.min():.2f} to {values.max():.2f}"
+
+
+def answer(rows: pl.DataFrame, others: pl.DataFrame) -> str:
+    """In how many cells the default is nearer to the truth than the best of the 15, and false alarms."""
+    less = [int((rows[f"{m}_ratio"] < 1).sum()) for m in MEASURES]
+    clear = sum(_clearly_worse(rows, m) for m in MEASURES)
+    worst = rows.sort("rel_p95_ratio", descending=True).row(0, named=True)
+    mean = others.filter(measure="mean").pivot(on="estimator", index=["track", "notion", "size"], values="value")
+    rest = [name for name in ALARMED if name != DEFAULT and name in mean.columns]
+    fewer = ", ".join(f"in {int((mean[DEFAULT] < mean[name]).sum())} than `{name}`" for name in rest)
+    return (
+        f"Of {len(rows)} cells, calibrant's default has a smaller relative error than the best of 15 published "
+        f"estimators in {less[0]} and a smaller RMSE in {less[1]}; it is clearly worse, by {CLEAR:g} standard errors, "
+        f"in {clear}, and at worst has {worst['rel_p95_ratio']:.2f} times the relative error ({worst['track']}, "
+        f"{worst['notion']}, N = {worst['size']}). Of {len(mean)} calibrated cells it gives a smaller error {fewer}."
+    )
+
+
+def _rows(rows: pl.DataFrame) -> list[list[str]]:
+    out = []
+    for (track, notion), some in rows.group_by("track", "notion", maintain_order=True):
+        spans = [_span(some[f"{m}_ratio"]) for m in MEASURES]
+        above = [f"{int((some[f'{m}_ratio'] > 1).sum())}" for m in MEASURES]
+        out.append([str(track), str(notion), *spans, f"{' and '.join(above)} of {len(some)}"])
+    return out
+
+
+def write_data(tracks: Tracks, docs: Path, command: str) -> None:
+    """The data files of the page."""
+    for name, one in zip(DATA, (against_best(tracks), estimators(tracks)), strict=True):
+        path = docs / "benchmark" / f"{name}.csv"
+        keep(one, path, command, str(tracks.config.seed))
+        about = {"sets": str(tracks.config.n_sets), "pieces": f"{tracks.done} of {tracks.wanted}"}
+        Kept({**(there := Kept.read(path)).header, **about}, there.columns).write(path)
+
+
+def page(docs: Path) -> None:
+    """The page and its picture, from the data files."""
+    paths = [docs / "benchmark" / f"{name}.csv" for name in DATA]
+    rows, others = map(kept, paths)
+    picture(rows, docs / "images" / "benchmark_tracks.png")
+    about = Kept.read(paths[0]).header
+    tracks = rows["track"].unique(maintain_order=True).to_list()
+    said = (
+        "Ratios of the default's error to that of the best of the 15, over all sizes, and at how many sizes they are "
+        "above 1 (relative error and RMSE):"
+    )
+    head = ["track", "notion", "relative error", "RMSE", "above 1"]
+    write(
+        docs / "benchmark_tracks.md",
+        __doc__,
+        answer(rows, others),
+        ("images/benchmark_tracks.png", "Ratio of the default's error to that of the best of 15 estimators by rows"),
+        [wrapped(said), "", *table(head, _rows(rows), texts=2)],
+        paths,
+        commands=f"calibrant benchmark {' '.join(f'--track {name}' for name in tracks)} --out TRACK_RUN_FOLDER",
+        tracks="; ".join(f"`{name}`, {WORDS.get(name, name)}" for name in tracks),
+        sets=about["sets"],
+        seed=about["seed"],
+        pieces=f"{about['pieces']} pieces",
+        remark=f" {about['remark']}" if "remark" in about else "",
+        estimators=paths[1].name,
+    )

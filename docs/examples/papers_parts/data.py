@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from evidence_parts.pages import kept
 
+TRAINING = Path(__file__).resolve().parents[2] / "training"
 THIRD = 1 / 3
 #: Table 3 of the survey: thirty vectors in tenths, ten rows of each class in turn.
 _TENTHS = [
@@ -49,31 +50,24 @@ def onehot(y: np.ndarray, k: int) -> np.ndarray:
     return np.eye(k)[y]
 
 
-def _training_tables() -> str:
-    return (Path(__file__).resolve().parents[2] / "training_tables.md").read_text(encoding="utf-8")
-
-
-def _counts(heading: str) -> dict[str, dict[str, str]]:
-    """By method and measure, in how many settings it was better / worse: a table of ``training_tables.md``."""
-    lines = _training_tables().split(f"## {heading}")[1].split("\n## ")[0].splitlines()
-    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    return {row[0]: dict(zip(table[0][1:], row[1:], strict=True)) for row in table[1:]}
-
-
-def against_cross_entropy() -> dict[str, dict[str, str]]:
-    """Of each method."""
-    return _counts("All methods against XE")
+def against_cross_entropy(method: str, measure: str) -> tuple[int, int]:
+    """In how many of nine settings a method was better and worse than cross-entropy."""
+    return _counts(method, "XE", measure)
 
 
 def beside(rival: str, measure: str) -> tuple[int, int]:
     """In how many of nine settings KDE-XE was better and worse than a rival."""
-    better, worse = _counts("KDE-XE against each rival")[rival][measure].split("/")
-    return int(better), int(worse)
+    return _counts("KDE-XE", rival, measure)
+
+
+def _counts(method: str, rival: str, measure: str) -> tuple[int, int]:
+    one = kept(TRAINING / "counts.csv").filter(method=method, rival=rival, measure=measure).row(0, named=True)
+    return one["better"], one["worse"]
 
 
 def seconds_of(method: str) -> float:
     """Median CPU seconds of a training of the wide network."""
-    found = re.search(rf"took \(median CPU time.*?[:,] {re.escape(method)} (\d+\.\d+) s", _training_tables())
-    if found is None:
-        raise ValueError(f"training_tables.md has no seconds of {method}")
-    return float(found[1])
+    rows = kept(TRAINING / "settings.csv").filter(method=method, measure="CPU seconds")
+    if not rows.height:
+        raise ValueError(f"settings.csv has no seconds of {method}")
+    return float(rows["mean"][0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from evidence_parts.pages import kept
 from scipy.stats import beta as beta_law
 from scipy.stats import dirichlet as dirichlet_law
 
@@ -212,9 +212,8 @@ def memory() -> str:
 
 
 def _results(estimator: str, name: str, measure: str) -> dict[int, float]:
-    with (RUNS / "results.csv").open(encoding="utf-8") as lines:
-        rows = [r for r in csv.DictReader(lines) if r["estimator"] == estimator and r["distribution"] == name]
-    return {int(r["size"]): float(r["mean"]) - float(r["truth"]) for r in rows if r["measure"] == measure}
+    rows = kept(RUNS / "results.csv").filter(estimator=estimator, distribution=name, measure=measure).to_dicts()
+    return {r["size"]: r["mean"] - r["truth"] for r in rows}
 
 
 @PAPER.item(
@@ -257,22 +256,17 @@ def figure_2a() -> str:
 def rates() -> str:
     from calibrant.benchmark.convergence import rate
 
-    with (RUNS / "convergence.csv").open(encoding="utf-8") as lines:
-        rows = [r for r in csv.DictReader(lines) if r["distribution"] == "k4-sharpened"]
-    rows = [r for r in rows if r["estimator"] == "plug-in" and r["measure"] == "l1" and int(r["size"]) >= 50]
-    n, bias, se = (np.array([float(r[name]) for r in rows]) for name in ("size", "bias", "se"))
-    slope, error = rate(n, bias, se)
-    limit = float(rows[0]["limit"])
+    rows = kept(RUNS / "convergence.csv").filter(distribution="k4-sharpened", estimator="plug-in", measure="l1")
+    rows = rows.filter(rows["size"] >= 50)
+    slope, error = rate(*(rows[name].to_numpy() for name in ("size", "bias", "se")))
+    limit, truth = rows["limit"][0], rows["truth"][0]
     words = f"bias against its own limit at h = .5 falls with n to the power {slope:.2f} ± {error:.2f}"
-    return holds(
-        -1.2 < slope < -0.8, f"{words}; that limit, {limit:.3f}, is not the truth, {float(rows[0]['truth']):.3f}"
-    )
+    return holds(-1.2 < slope < -0.8, f"{words}; that limit, {limit:.3f}, is not the truth, {truth:.3f}")
 
 
 @PAPER.item("Figure 2b, sharpness", "the debiased square of a frequency is less biased", "[canonical.md](canonical.md)")
 def figure_2b() -> str:
-    with (RUNS / "sharpness.csv").open(encoding="utf-8") as lines:
-        bias = {r["estimator"]: float(r["bias"]) for r in csv.DictReader(lines) if r["size"] == "300"}
+    bias = {r["estimator"]: r["bias"] for r in kept(RUNS / "sharpness.csv").filter(size=300).to_dicts()}
     cells = ", ".join(f"{name} {value:+.4f}" for name, value in bias.items())
     return holds(abs(bias["square"]) < abs(bias["as printed"]) < abs(bias["plug-in"]), f"bias at N = 300: {cells}")
 
@@ -314,22 +308,16 @@ def loss() -> str:
 TABLES = "[training_tables.md](training_tables.md): 4 data sets, 12 seeds"
 
 
-def _settings(method: str, measure: str) -> tuple[int, int]:
-    """In how many of the nine settings a method was better and worse than cross-entropy."""
-    better, worse = data.against_cross_entropy()[method][measure].split("/")
-    return int(better), int(worse)
-
-
 @PAPER.item("Tables 2–4, errors", "networks trained with KDE-XE are better calibrated than with cross-entropy", TABLES)
 def tables_errors() -> str:
-    cells = {m: _settings("KDE-XE", m) for m in ("canonical debiased", "class-wise", "top-label")}
+    cells = {m: data.against_cross_entropy("KDE-XE", m) for m in ("canonical debiased", "class-wise", "top-label")}
     words = ", ".join(f"{m} {better} / {worse}" for m, (better, worse) in cells.items())
     return holds(all(b > w for b, w in cells.values()), f"settings better / worse than cross-entropy, of 9: {words}")
 
 
 @PAPER.item("Tables 2–4, accuracy", "at no cost of accuracy", TABLES)
 def tables_accuracy() -> str:
-    better, worse = _settings("KDE-XE", "accuracy")
+    better, worse = data.against_cross_entropy("KDE-XE", "accuracy")
     return fails(worse <= better, f"accuracy is better in {better} and worse in {worse} of 9 settings")
 
 
@@ -362,7 +350,7 @@ def cost() -> str:
 
 @PAPER.item("§5.1, by the plug-in estimator", "temperature scaling does not lessen the canonical error", TABLES)
 def temperature_plug_in() -> str:
-    better, worse = _settings("XE, temperature", "canonical plug-in")
+    better, worse = data.against_cross_entropy("XE, temperature", "canonical plug-in")
     return holds(
         better <= worse,
         f"less in {better} of 9 settings, more in {worse}: by the estimator that the paper reads it with",
@@ -371,7 +359,7 @@ def temperature_plug_in() -> str:
 
 @PAPER.item("§5.1, by the debiased estimator", "temperature scaling does not lessen the canonical error", TABLES)
 def temperature_debiased() -> str:
-    better, worse = _settings("XE, temperature", "canonical debiased")
+    better, worse = data.against_cross_entropy("XE, temperature", "canonical debiased")
     return fails(
         better <= worse,
         f"less in {better} of 9 settings, more in {worse}: the plug-in takes noise for error",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from evidence_parts.pages import kept
 from scipy.stats import beta as beta_law
 
 import calibrant as cal
@@ -283,9 +284,8 @@ def experiment() -> str:
     )
 
 
-def _summary() -> list[dict[str, str]]:
-    with SUMMARY.open(encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+def _summary() -> list[dict[str, Any]]:
+    return kept(SUMMARY).to_dicts()
 
 
 def _column(notion: str, estimator: str, measure: str) -> np.ndarray:

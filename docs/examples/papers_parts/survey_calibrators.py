@@ -300,8 +300,8 @@ def two_class_cases() -> str:
     "`calibrators.LabelSmoothing`, `docs/examples/mixup_laplace.py`",
 )
 def while_training() -> str:
-    rows = data.against_cross_entropy()
-    said = ", ".join(f"{name} {rows[name]['log-loss']}" for name in ("mixup", "XE, Laplace"))
+    found = {name: data.against_cross_entropy(name, "log-loss") for name in ("mixup", "XE, Laplace")}
+    said = ", ".join(f"{name} {better} / {worse}" for name, (better, worse) in found.items())
     return f"**measured**: settings with a better / worse log-loss than cross-entropy, of 9: {said}"
 
 

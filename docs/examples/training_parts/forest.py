@@ -1,4 +1,4 @@
-"""Pictures of differences with intervals, read from the pages' own tables: what they show is what is printed."""
+"""Pictures of differences with intervals: what they show is what is printed, or in the data files of a page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -44,21 +45,15 @@ def digits_gaps(table: str) -> list[Gap]:
     return found
 
 
-def settings_gaps(text: str) -> dict[tuple[str, str], list[Gap]]:
-    """Of docs/training_tables.md, by method and measure: a difference a setting, in percent of cross-entropy's mean."""
+def settings_gaps(rows: pl.DataFrame) -> dict[tuple[str, str], list[Gap]]:
+    """By method and measure: a difference a setting, in percent of cross-entropy's mean."""
+    of_xe = {(r["setting"], r["measure"]): r["mean"] for r in rows.filter(method="XE").to_dicts()}
+    colors = {"better": BETTER, "worse": WORSE}
     found: dict[tuple[str, str], list[Gap]] = {}
-    for part in text.split("\n### ")[1:]:
-        setting = part.split("\n")[0].strip()
-        means, less = _tables(part)
-        heads = [name.strip() for name in means.split("\n")[0].strip("|").split("|")]
-        of_xe = dict(zip(heads[1:], _cells(means)[0][1:], strict=True))
-        columns = [name.strip() for name in less.split("\n")[0].strip("|").split("|")][1:]
-        for method, *cells in _cells(less):
-            for measure, cell in zip(columns, cells, strict=True):
-                if method in SHOWN and measure in MEASURES:
-                    mean, low, high = (100 * _value(v) / _value(of_xe[measure]) for v in re.findall(_NUMBER, cell)[:3])
-                    color = BETTER if cell.startswith("**") else WORSE if cell.startswith("*") else NEITHER
-                    found.setdefault((method, measure), []).append(Gap(setting, measure, mean, low, high, color))
+    for r in rows.filter(pl.col("method").is_in(SHOWN), pl.col("measure").is_in(MEASURES)).to_dicts():
+        share = (100 * r[name] / of_xe[r["setting"], r["measure"]] for name in ("less_xe", "low", "high"))
+        gap = Gap(r["setting"], r["measure"], *share, colors.get(r["verdict"], NEITHER))
+        found.setdefault((r["method"], r["measure"]), []).append(gap)
     return found
 
 
@@ -116,12 +111,6 @@ def _headed(figure: plt.Figure, title: str) -> None:
         (0.6, "0.45", "○ not told apart"),
     ):
         figure.text(x, height, words, color=color, fontsize=9.5, va="top")
-
-
-def _tables(part: str) -> tuple[str, str]:
-    """Means, and differences to cross-entropy."""
-    means, less = [block for block in part.split("\n\n") if block.startswith("|")][:2]
-    return means, less
 
 
 def _cells(table: str) -> list[list[str]]:
