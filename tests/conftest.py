@@ -5,7 +5,10 @@ import sys
 import warnings
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+settings.register_profile("untimed", suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
+settings.load_profile("untimed")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["COLUMNS"] = "100"  # text is as wide as the terminal, which tests must not depend on
 

@@ -18,6 +18,7 @@ from calibrant import calibrators as c
 from calibrant.calibrators import segment_offsets
 from calibrant.calibrators.inputs import read_sample
 
+from ..versions import READS_BY_PROTOCOL
 from .table import several, two
 
 
@@ -148,6 +149,7 @@ def test_within_a_model_features_are_its_own():
     np.testing.assert_allclose(folds.predict_proba(X), first._moved(merged, X))
 
 
+@READS_BY_PROTOCOL
 def test_features_of_a_model_in_any_container():
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"a": rng.normal(size=3000), "site": rng.integers(0, 3, 3000)})

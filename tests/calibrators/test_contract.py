@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import calibrant as cal
 from calibrant import calibrators
 
+from ..versions import SKLEARN
 from .table import BINARY, MANY, ROWS, several, two
 
 
@@ -209,6 +210,7 @@ LABEL = "a monotone map of scores cannot predict the only label seen against the
 SEPARATED = "classes are separated by the check's scores: there is no finite optimum"
 
 
+FOLDS = "the check sets cv to splits, but cv is a number of folds here"
 NO_SUMS = "the check goes on from fit, which keeps no sums: partial_fit says that it must be first"
 
 
@@ -255,6 +257,8 @@ def expected(row):
         ONE_D,
     )
     out |= {"check_fit1d": OWN, "check_classifiers_train": ONE_FEATURE}
+    if SKLEARN < (1, 7) and hasattr(row.calibrator, "cv"):  # later ones ask whether sparse scores are taken
+        out |= {"check_sample_weight_equivalence_on_sparse_data": FOLDS}
     return out | streams | {"check_sample_weight_equivalence_on_dense_data": COLUMNS}
 
 

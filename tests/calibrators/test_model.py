@@ -1,6 +1,7 @@
 """Whole models, the choice of a calibrator, and decisions."""
 
 import numpy as np
+import polars as pl
 import pytest
 import sklearn
 from scipy.special import expit, logit
@@ -17,7 +18,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from calibrant import calibrators as c
-from calibrant.decisions import decide, optimal_threshold, shift_prior
+from calibrant.decisions import decide, optimal_threshold, optimism_corrected, shift_prior
 
 from .table import several, two
 
@@ -52,6 +53,27 @@ def test_prefit_and_by_hand(cancer):
     np.testing.assert_array_equal(fitted.predict_proba(X_test), by_hand.predict_proba(model.predict_proba(X_test)))
     frozen = c.CalibratedModel(FrozenEstimator(model), c.PlattScaling(), cv="prefit").fit(X[150:], y[150:])
     np.testing.assert_array_equal(frozen.predict_proba(X_test), fitted.predict_proba(X_test))
+
+
+class ByColumn(ClassifierMixin, BaseEstimator):
+    """A classifier that asks a frame of Polars for a column, and for nothing else."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X["a"].to_numpy(), X["a"].to_numpy()])
+
+
+@pytest.mark.parametrize("calibrator", ["platt", "segments"])
+def test_a_frame_of_polars_is_not_warned_of(calibrator):
+    """By us: scikit-learn before 1.9 asks it for rows and names by a protocol that Polars deprecates."""
+    p, y, _ = two(300, 0, 0.5)
+    X, weights = pl.DataFrame({"a": p, "b": p**2}), np.linspace(0.5, 1.5, 300)
+    found = c.CalibratedModel(ByColumn(), calibrator, cv=3).fit(X, y, sample_weight=weights).predict_proba(X)
+    assert found.shape == (300, 2)
+    assert 0 <= optimism_corrected(ByColumn(), X, y, n_resamples=2).apparent["ici"] <= 1
 
 
 def test_folds_by_hand(cancer):

@@ -14,6 +14,8 @@ import pytest
 import calibrant as cal
 from calibrant import as_predictions
 
+from ..versions import NUMPY
+
 Y = [0, 1, 1, 0, 1]
 P = [0.1, 0.9, 0.8, 0.25, 0.5]
 P3 = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.5, 0.25, 0.25], [0.0, 0.0, 1.0]])
@@ -137,7 +139,6 @@ TEXTS = {
     "list": list,
     "array": np.array,
     "objects": lambda v: np.array(v, dtype=object),
-    "StringDType": lambda v: np.array(v, dtype=np.dtypes.StringDType()),
     "pandas": pd.Series,
     "pandas category": lambda v: pd.Series(v, dtype="category"),
     "pandas odd category": lambda v: pd.Series(pd.Categorical(v, categories=["z", "c", "b", "a"])),
@@ -149,6 +150,8 @@ TEXTS = {
     "pyarrow": pa.array,
     "pyarrow dictionary": lambda v: pa.array(v).dictionary_encode(),
 }
+if NUMPY >= (2, 0):  # new there
+    TEXTS["StringDType"] = lambda v: np.array(v, dtype=np.dtypes.StringDType())
 
 
 @pytest.mark.parametrize("make", TEXTS.values(), ids=TEXTS)

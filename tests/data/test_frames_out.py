@@ -9,6 +9,8 @@ import pytest
 import calibrant as cal
 from calibrant.calibrators import PlattScaling
 
+from ..versions import READS_BY_PROTOCOL
+
 LIBRARIES = ("pandas", "polars", "pyarrow")
 #: What has a table, of labels and probabilities of two classes.
 TABLES = {
@@ -119,6 +121,7 @@ def test_frames_of_an_engine(library, rows):
         assert library_of(cal.from_frame(frame.lazy(), label="y", prob="p").report().to_frame()) == library
 
 
+@READS_BY_PROTOCOL
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_model_corrected_for_optimism(library, rows):
     from sklearn.linear_model import LogisticRegression

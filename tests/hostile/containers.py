@@ -22,6 +22,8 @@ from sklearn.exceptions import DataConversionWarning
 import calibrant as cal
 from calibrant import calibrators as c
 
+from ..versions import NUMPY
+
 try:
     import torch
 except ImportError:
@@ -226,7 +228,6 @@ LISTS = {
     "a number among lists": no(lambda v: objects([[0.5, 0.5], 1.0] * (N // 2))),
 }
 WORDS = {
-    "StringDType": Container(lambda v: np.array(v, dtype=np.dtypes.StringDType())),
     "NumPy's bytes": Container(lambda v: v.astype("S")),
     "pandas string": Container(lambda v: pd.Series(v, dtype="string")),
     "pandas arrow string": Container(lambda v: pd.Series(v, dtype=pd.ArrowDtype(pa.string()))),
@@ -241,6 +242,8 @@ WORDS = {
     "lone surrogate in pandas": no(lambda v: pd.Series(np.array(["no\ud800", "yes"])[Y].tolist(), dtype=object)),
     "text and numbers": no(lambda v: one_of(v, 1)),
 }
+if NUMPY >= (2, 0):  # new there
+    WORDS["StringDType"] = Container(lambda v: np.array(v, dtype=np.dtypes.StringDType()))
 TABLE: dict[str, dict[str, Container]] = {
     "labels": ANY | COLUMN | NUMBERS | TORCH | INTEGERS | {
         "Booleans": Container(lambda v: v.astype(bool)),

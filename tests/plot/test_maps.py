@@ -173,7 +173,7 @@ def test_columns_in_another_order_than_classes(labels):
     assert (one.order_ is None) == (labels is None)
     display = cal.plot.SimplexMapDisplay.from_calibrator(one)  # without a warning that an array has no names
     stated = dict(zip(display.classes, display.stated.T, strict=True))
-    want = one.predict_proba(pandas.DataFrame({n: stated[n] for n in names}))
+    want = one.predict_proba(pandas.DataFrame({n: stated[n] for n in names.tolist()}))
     np.testing.assert_allclose(display.calibrated, want, rtol=1e-12)
 
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -135,6 +135,7 @@ def test_neighbouring_floats():
 
 @quick
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=150), st.integers(1, 30), st.booleans())
+@example([4, 12, 12], 3, False)  # two cuts between the same scores, once an ulp apart
 def test_equal_scores_never_part(values, n_bins, weighted):
     p = np.array(values) / 12
     w = np.arange(1, len(p) + 1) / 7 if weighted else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import sklearn
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
 
 from ..data import validation
@@ -22,6 +24,8 @@ from ..data.validation import GivenRows, check_finite, check_probabilities
 from ..data.weights import ones_or
 from ..sums.logistic_fit import BELOW_ONE
 
+#: Whether scikit-learn reads names of columns by narwhals, or by the interchange protocol, as it did before.
+_BY_NARWHALS = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 #: The largest logits: squares and sums of their differences are finite.
 LARGEST = 1e100
 INPUTS = ("probability", "logit", "margin")
@@ -309,11 +313,25 @@ def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
     return Scores(values if order is None else values[:, order], kind)
 
 
+class _Names:
+    """Names of columns by the interchange protocol, which Polars deprecates in its own frames."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> tuple[str, ...]:
+        return self.names
+
+
 def _remember_features(
     owner: BaseEstimator, scores: Any, columns: tuple[str, ...] | None, values: FloatArray, *, reset: bool
 ) -> None:
     """Set or compare the names of columns and their number, as scikit-learn asks for."""
-    _check_feature_names(owner, None if columns is None else scores, reset=reset)
+    named = scores if _BY_NARWHALS or columns is None or hasattr(scores, "iloc") else _Names(columns)
+    _check_feature_names(owner, None if columns is None else named, reset=reset)
     _check_n_features(owner, values[:, None] if values.ndim == 1 else values, reset=reset)
 
 

@@ -181,7 +181,9 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
             y, names = read_truth(y)
         self.several_ = y.ndim == 2
         try:
-            X, y = indexable(X, y)
+            framed = hasattr(X, "__dataframe__")  # before 1.9 asked for its rows by that, which Polars deprecates
+            rows, y = indexable(range(len(X)) if framed else X, y)
+            X = X if framed else rows
         except Exception as error:  # of the container's own conversion, whatever it raises
             if isinstance(error, ValueError):  # in words that scikit-learn's checks ask for
                 raise
@@ -293,7 +295,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
 
     def _fitted(self, given: _Given, rows: AnyArray) -> Any:
         """The classifier, fitted to some rows."""
-        passed = _check_method_params(given.X, given.to_model, rows)
+        passed = _check_method_params(given.y, given.to_model, rows)
         return clone(self._model()).fit(_safe_indexing(given.X, rows), given.y[rows], **passed)
 
     def _sample(

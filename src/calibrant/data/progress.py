@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterat
 def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
     """The items, one after the other, each a step of the call that is going on; ``total`` is their number."""
     # Items without a length come with a total: who gives neither is told by len.
-    with _loop(title, len(items) if total is None else total) as loop:  # type: ignore[arg-type]
+    with _loop(title, len(cast(Sized, items)) if total is None else total) as loop:
         for item in items:
             yield item
             loop.done += 1

@@ -115,7 +115,7 @@ def public_function(
             return cast(R, with_origin(_library(given_scores, kwargs.values(), args), found, name))
 
         # inspect reads it from any function; the type of functions does not list it.
-        called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+        cast(Any, called).__signature__ = signature.replace(parameters=every)
         return document(called, instead={"y_true": "rows"} if sums else None)
 
     return decorate

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # stands for the module
 
 #: Characters of a file's name in that of its temporary file, where host, process and random bytes have room too.
 _LONGEST, _RANDOM_BYTES = 30, 8

@@ -218,7 +218,8 @@ def optimism_corrected(
         labels = read_labels(y)
     if X is None:
         raise TypeError("X must hold features, one row per label; got None")
-    check_consistent_length(X, labels)
+    framed = hasattr(X, "__dataframe__")  # scikit-learn before 1.9 asks by that, which Polars deprecates
+    check_consistent_length(range(len(X)) if framed else X, labels)
     weights = read_weights(sample_weight, len(labels))
     classes = np.unique(labels)
     if len(classes) != 2:

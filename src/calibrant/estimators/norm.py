@@ -157,8 +157,8 @@ def combine_draws(
     if values.shape[-1] == 1:
         return roots(values[..., 0], norm)
     weight, values = np.asarray(shares) * known, np.nan_to_num(values)
-    with np.errstate(invalid="ignore"):  # NaN where no problem has a number
-        weight = weight / weight.sum(axis=-1, keepdims=True)
+    total = weight.sum(axis=-1, keepdims=True)
+    weight = weight / np.where(total > 0, total, np.nan)  # NaN where no problem has a number
     if average == "max":
         error = np.where(known.any(axis=-1), roots(values, norm).max(axis=-1), np.nan)
     elif average != "power":

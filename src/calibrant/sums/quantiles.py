@@ -120,8 +120,8 @@ class Cuts:
         tied = ~on_end | (above == at)
         # A tie of the smallest or largest score is cut off: the cut moves midway to the next distinct score.
         up, down = tied & (at == first) & (last > first), tied & (at == last) & (last > first)
-        value = np.where(up, (s[at] + s[np.minimum(first + 1, last)]) / 2, value)
-        value = np.where(down, (s[at] + s[np.maximum(last - 1, first)]) / 2, value)
+        value = np.where(up, _middle(s[at], s[np.minimum(first + 1, last)]), value)
+        value = np.where(down, _middle(s[np.maximum(last - 1, first)], s[at]), value)
         index = np.where(down, last, index)
         low, high = runs.domain
         keep = (value > low) & (value < high)
@@ -149,7 +149,10 @@ def _reached(runs: Runs, row: IntArray, target: FloatArray, slack: FloatArray) -
 
 
 def _middle(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Midway between scores; the lower one where neighbouring floats have no number between them."""
+    """Midway between scores; the lower one where neighbouring floats have no number between them.
+
+    Every cut comes from here: two between the same scores are one number, to the last digit.
+    """
     middle = below + (above - below) / 2
     return np.where(middle < above, middle, below)
 
@@ -309,5 +312,5 @@ def _off_the_ends(cuts: FloatArray, tied: AnyArray, ordered: FloatArray) -> Floa
         return cuts
     second = ordered[np.searchsorted(ordered, least, side="right")]
     last_but_one = ordered[np.searchsorted(ordered, most, side="left") - 1]
-    cuts = np.where(tied & (cuts == least), (least + second) / 2, cuts)
-    return np.where(tied & (cuts == most), (most + last_but_one) / 2, cuts)
+    cuts = np.where(tied & (cuts == least), _middle(least, second), cuts)
+    return np.where(tied & (cuts == most), _middle(last_but_one, most), cuts)

@@ -149,7 +149,7 @@ class _Bins(StreamedSums):
     rows = 3
 
     @property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:  # type: ignore[override]  # of a field in the base class
         return self.edges.n_bins
 
     def read(self, sums: FloatArray) -> BinMoments:

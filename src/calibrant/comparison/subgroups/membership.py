@@ -159,7 +159,7 @@ def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
     by_place = getattr(column, "iloc", column)  # a Series may be indexed by anything
     for start in range(0, len(column), _TILE):
         some = by_place[start : start + _TILE]
-        listed = next((getattr(some, f)() for f in ("to_list", "to_pylist", "tolist") if hasattr(some, f)), some)
+        listed = next((getattr(some, f)() for f in ("tolist", "to_list", "to_pylist") if hasattr(some, f)), some)
         values = np.empty(len(listed), dtype=object)
         values[:] = listed
         if values.ndim != 1:
