@@ -161,20 +161,19 @@ def again(options: argparse.Namespace) -> None:
 
 def keep(options: argparse.Namespace) -> None:
     """Add the counts of a store to those that are kept, kind by kind."""
+    from . import page as pages
+
     blocks = ledger.merged([*ledger.read(KEPT), *ledger.read(options.store)])
     write_text(KEPT, "".join(map(ledger.line, blocks)))
+    pages.keep(blocks, KEPT.parent)
     print(ledger.summary(blocks))
 
 
 def page(options: argparse.Namespace) -> None:
-    """Write the page of the cases that are kept."""
-    intro, first = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("intro.md", "first_run.md"))
-    last = ledger.read(KEPT)
-    lines = [intro, first, "## Since then", "", ledger.summary(last) + ".", ""]
-    if any(block.wrong for block in last):
-        lines += [*ledger.fault_table(last), ""]
-    lines += ["## Counts", "", *ledger.counts(last)]
-    write_text(options.page, "\n".join(lines).rstrip() + "\n")
+    """Write the page of the cases that are kept, and its picture."""
+    from . import page as pages
+
+    pages.write(KEPT.parent, options.page)
 
 
 def main() -> None:

@@ -8,9 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 #: Faults of a block that are written out; the others are counted.
 _TOLD = 40
+#: How cases ended.
+COUNTED = ("cases", "results", "refused", "faults")
 
 
 @dataclass
@@ -101,31 +104,20 @@ def sorts(blocks: Iterable[Block]) -> dict[str, list[tuple[Block, int, str, str]
 
 
 def printable(text: str) -> str:
-    """Text of a cell of a table."""
+    """Text that a table shows as it is."""
     return re.sub(r"[^ -~]", "·", text).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
-def counts(blocks: Sequence[Block]) -> list[str]:
-    """A table of counts by kind, one a group."""
-    lines = []
-    groups = list(dict.fromkeys(block.group for block in blocks))
-    for group in groups:
-        total: dict[str, Counter[str]] = defaultdict(Counter)
-        for block in blocks:
-            if block.group == group:
-                total[re.sub("^(file|mapping) of .*", r"\1 of a calibrator", block.kind)] += Counter(
-                    cases=block.n, results=block.results, refused=block.refused, wrong=block.wrong
-                )
-        whole = sum(total.values(), Counter())
-        lines += [f"### {group}: {whole['cases']:,} cases", ""]
-        lines += ["| kind | cases | results | refused | faults |", "|---|---:|---:|---:|---:|"]
-        rows = [(kind, one) for kind, one in sorted(total.items())] + [("all", whole)]
-        lines += [
-            f"| {printable(kind)} | {one['cases']:,} | {one['results']:,} | {one['refused']:,} | {one['wrong']:,} |"
-            for kind, one in rows
-        ]
-        lines.append("")
-    return lines
+def counts(blocks: Sequence[Block]) -> dict[str, list[Any]]:
+    """Columns of counts by group and kind."""
+    total: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for block in blocks:
+        kind = re.sub("^(file|mapping) of .*", r"\1 of a calibrator", block.kind)
+        total[block.group, printable(kind)] += Counter(
+            cases=block.n, results=block.results, refused=block.refused, faults=block.wrong
+        )
+    columns: dict[str, list[Any]] = {"group": [group for group, _ in total], "kind": [kind for _, kind in total]}
+    return columns | {name: [one[name] for one in total.values()] for name in COUNTED}
 
 
 def summary(blocks: Sequence[Block]) -> str:
@@ -135,15 +127,12 @@ def summary(blocks: Sequence[Block]) -> str:
     return f"{cases:,} cases in {hours:.2f} hours of one process: {wrong:,} faults of {len(sorts(blocks))} sorts"
 
 
-def fault_table(blocks: Sequence[Block], most: int = 60) -> list[str]:
-    """The commonest sorts of faults of a run, how often each was met, and a case of each."""
-    found = sorts(blocks)
-    lines = ["| fault | cases | for example |", "|---|---:|---|"]
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
-    for name, cases in ordered[:most]:
-        block, number, _, _ = cases[0]
-        example = printable(f"{block.kind}:{number}")
-        lines.append(f"| {printable(name)} | {len(cases):,} | {example} |")
-    if rest := ordered[most:]:
-        lines += ["", f"And {len(rest)} rarer sorts, {sum(len(cases) for _, cases in rest):,} cases."]
-    return lines
+def faults(blocks: Sequence[Block]) -> dict[str, list[Any]]:
+    """Columns of the sorts of faults, the commonest first: how often each was met, and a case of each."""
+    ordered = sorted(sorts(blocks).items(), key=lambda item: -len(item[1]))
+    examples = [f"{cases[0][0].kind}:{cases[0][1]}" for _, cases in ordered]
+    return {
+        "fault": [printable(name) for name, _ in ordered],
+        "cases": [len(cases) for _, cases in ordered],
+        "example": list(map(printable, examples)),
+    }

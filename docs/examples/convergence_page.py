@@ -50,7 +50,7 @@ FROM = 50
 #: Kernel weights that the samples of a size may take.
 WEIGHTS = 2.5e9
 SHARPNESS_SIZES, SHARPNESS_REPEATS = (10, 20, 50, 100, 200, 500), 20_000
-#: Half-width of the range of slopes within which a law of the paper is taken to hold.
+#: Half-width of the range of slopes within which a rate of the paper is taken to hold.
 ABOUT = 0.2
 
 

@@ -176,7 +176,7 @@ def blocks_of(*kinds):
 
 def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys):
     """Counts and faults of a kind are sums over runs, and the next run starts behind all of them."""
-    from benchmarks.hostile import __main__, ledger
+    from benchmarks.hostile import __main__, ledger, page
 
     kept, store = tmp_path / "kept.jsonl", tmp_path / "run.jsonl"
     monkeypatch.setattr(__main__, "KEPT", kept)
@@ -194,3 +194,11 @@ def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys
     assert [number for number, *_ in found[0].faults] == [2, 22, 2, 22]
     assert ledger.next_number(ledger.read(store)) == {("memory", "estimate"): 23, ("memory", "report"): 13}
     assert "18" in capsys.readouterr().out
+    first = Path(page.__file__).with_name("first_run.csv")
+    (tmp_path / first.name).write_bytes(first.read_bytes())
+    monkeypatch.setattr(page, "AIMS", {"memory": 20})
+    page.write(tmp_path, tmp_path / "hostile.md")
+    text = " ".join((tmp_path / "hostile.md").read_text(encoding="utf-8").split())
+    assert "Yes: 6 of 18 cases are faults, and 33 % are refused." in text
+    assert "missed for memory (18 of 20)" in text
+    assert "(hostile/faults.csv)" in text
