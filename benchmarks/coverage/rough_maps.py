@@ -3,7 +3,7 @@
     python -m benchmarks.coverage.rough_maps [--repetitions 100]
 
 The support vector machines among the first 24 distributions of `calibrant benchmark` in its order of work, which are
-those of `docs/coverage.md`; a truth is that of a pool of 500,000 rows. Their confidence and the probabilities of their
+those of `coverage_tracks`; a truth is that of a pool of 500,000 rows. Their confidence and the probabilities of their
 classes have maps with gaps of -0.3 to 0.5 that change their sign dozens of times. *Smooth* is the default;
 `assume="variation:1"` takes only that the map's variation is 1 at most. Both are read from the same rows. Nothing was
 chosen on these machines.

@@ -2,7 +2,8 @@
 
 ``"smooth"`` (default)
     The map is one that the estimator can follow: its own interval, by a posterior or by test inversion. The narrowest,
-    with simulated coverage (docs/coverage.md), and unable to show gaps that change faster than the estimator follows.
+    with simulated coverage (benchmarks/coverage/coverage_tracks.md), and unable to show gaps that change faster than
+    the estimator follows.
 ``"none"``
     Nothing but independent rows. The lower end is a bet on the sign of the gap, learnt from earlier rows
     (bets on its sign); the upper end allows all unexplained variation to be a gap (both in :mod:`.bounds`).

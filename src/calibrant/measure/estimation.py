@@ -167,7 +167,7 @@ def estimate(
     interval exceeds the maximum for K classes of a matrix, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws
     on bins or grid cells per problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the
     canonical notion. Estimators without cells draw outcomes for every row, at most 100 times per scale. Coverage of
-    both is simulated in docs/coverage.md.
+    both is simulated in benchmarks/coverage/coverage_tracks.md.
 
     Other assumptions leave the value unchanged where their interval contains it, and otherwise move it to the nearer
     end, since their ends are theorems. The lower end is above 0 where bets on the sign of the gap, learnt from earlier

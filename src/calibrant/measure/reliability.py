@@ -123,7 +123,7 @@ def reliability_curve(
     or more of others, steps and maps that are not monotone included, from 500 rows on; values that are too high and too
     low by turns need 1000 (simulated in docs/development/default_band.md). The percentile band of kernel curves
     describes sampling noise only, not the smoothing bias, and collapses where all nearby outcomes agree
-    (docs/bands.md).
+    (benchmarks/coverage/bands.md).
 
     Cost: O(n), and some 10 to 50 ms on at most 240 cells, whatever n; kernels O(n + R · G log G) with G the grid
     (128 to 1024 cells, six per bandwidth). Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct
