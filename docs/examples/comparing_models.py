@@ -107,7 +107,8 @@ What stays weak:
 - **Calibration error** (L1): its interval is put together from those of `cal.estimate` for each model, by the same
   estimator, and shares what these take for granted ([coverage](../benchmarks/coverage/coverage_tracks.md)). Nothing is
   taken off where both errors rise and fall together, so between calibrated models it covers the truth nearly always;
-  where they move against each other, in small samples less often than it says. The *squared* error has an unbiased estimate, near calibration too.
+  where they move against each other, in small samples less often than it says. The *squared* error has an unbiased
+  estimate, near calibration too.
 - **Squared calibration error**: down to {squared} % in these cases. With 40 groups (200 rows in fives), intervals of
   accuracy hold {accuracy} %, of discrimination {discrimination} %.
 - **Bins blur**: gaps that change their sign within one of √n bins of equal counts, of each class, are lost to the

@@ -217,7 +217,7 @@ def test_evidence_of_classes_adds_up():
 
 @pytest.mark.slow
 def test_coverage():
-    """About 95 % of intervals cover the truth (benchmarks/coverage/coverage_tracks.md): ± 3.1 % is two standard errors."""
+    """About 95 % of intervals cover the truth, as in benchmarks/coverage/coverage_tracks.md; two errors are 3.1 %."""
     hits = []
     for seed in range(200):
         data = sample(1000, ("overconfident", "underconfident")[seed % 2], seed + 500)
