@@ -65,7 +65,7 @@ def names() -> dict:
     stated = rng.random(300)[prompt]
     right = rng.random(900) < stated**1.3
     relation = pl.DataFrame({name: frame[name].tolist() for name in frame}).lazy()
-    when = np.datetime64("2026-01-01") + np.arange(len(y_test))
+    when = np.datetime64("2026-01-01") + np.arange(len(y_test)).astype("m8[D]")
     n = rng.integers(1, 30, 400)
     days = pd.DataFrame({"days": n, "rain": rng.binomial(n, p[:400]), "forecast": p[:400]})
     parts = ((rng.random(100_000) < s, s) for s in (rng.random(100_000) for _ in range(50)))

@@ -160,7 +160,7 @@ def main() -> None:
     for day in range(DAYS):
         p = rng.random(EACH)
         y = rng.random(EACH) < (p if day < BROKEN else 0.8 * p)
-        monitor.update(y, p, time=np.datetime64("2026-01-01") + np.full(EACH, day))
+        monitor.update(y, p, time=np.datetime64("2026-01-01") + np.full(EACH, day, dtype="m8[D]"))
         if monitor.alarm:
             break
     status, rows = monitor.status, monitor.n_samples

@@ -132,7 +132,7 @@ def regions() -> cal.results.CalibrationOverTime:
     rng = np.random.default_rng(0)
     n = 9_000
     p, region = rng.random(n), rng.choice(["north", "south", "west"], n)
-    day = np.datetime64("2026-01-01") + np.arange(n) // 25
+    day = np.datetime64("2026-01-01") + (np.arange(n) // 25).astype("m8[D]")
     drifts = (region == "west") & (day >= np.datetime64("2026-07-01"))
     y = (rng.random(n) < np.where(drifts, 0.8 * p, p)).astype(int)
     return cal.calibration_over_time(y, p, day, by={"region": region}, every="quarter")

@@ -55,7 +55,7 @@ def everything():
     rows = pd.DataFrame({"y": y, "p": p, HOSTILE: group})
     of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
     groups = cal.subgroup_calibration(y, p, by=group)
-    day = np.datetime64("2026-01-01") + np.arange(N) // 4
+    day = np.datetime64("2026-01-01") + (np.arange(N) // 4).astype("m8[D]")
     over_time = cal.calibration_over_time(np.where(np.arange(N) < 250, y, 1 - y), p, day, every="month")
     followed = cal.calibration_over_time(y, p, day, by={HOSTILE: group}, every="month")
     segments = cal.find_segments(np.where(np.arange(N) % 2, 1 - y, y), p, {HOSTILE: np.arange(N) % 2})

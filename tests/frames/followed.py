@@ -19,7 +19,7 @@ def followed_rows(n: int = 3600, seed: int = 0) -> pl.DataFrame:
     p, site = rng.random(n), rng.choice(["north", "west", "late"], n)
     site[(site == "late") & (month < 2)] = "north"
     y = rng.random(n) < np.where((site == "west") & (month >= 3), p**1.8, p)
-    day = np.datetime64("2026-01-01").astype("M8[M]") + month
+    day = np.datetime64("2026-01-01").astype("M8[M]") + month.astype("m8[M]")
     return pl.DataFrame(
         {
             "y": y.astype(int),

@@ -19,7 +19,7 @@ def rows_in_groups(n_groups: int = 8, n: int = 3000, seed: int = 0) -> pl.DataFr
     rng = np.random.default_rng(seed)
     g, p = rng.integers(n_groups, size=n), rng.beta(2, 3, n)
     chance = 1 / (1 + np.exp(-np.log(p / (1 - p)) - rng.normal(0, 0.6, n_groups)[g]))
-    month = np.datetime64("2026-01", "M") + np.arange(n) * 5 // n
+    month = np.datetime64("2026-01", "M") + (np.arange(n) * 5 // n).astype("m8[M]")
     return pl.DataFrame(
         {
             "y": (rng.random(n) < chance).astype(int),

@@ -285,10 +285,10 @@ TABLE: dict[str, dict[str, Container]] = {
     "groups": ANY | COLUMN | INTEGERS | {
         "text": Container(lambda v: v.astype(str)),
         "bytes": Container(lambda v: v.astype("S")),
-        "dates": Container(lambda v: np.datetime64("2020-01-01") + v),
+        "dates": Container(lambda v: np.datetime64("2020-01-01") + v.astype("m8[D]")),
         "polars Categorical": Container(lambda v: pl.Series(v.astype(str), dtype=pl.Categorical)),
         "a NaN": no(lambda v: one_of(v, np.nan, float)),
-        "NaT": no(lambda v: one_of(np.datetime64("2020-01-01") + v, np.datetime64("NaT"), "datetime64[D]")),
+        "NaT": no(lambda v: one_of(v.astype("M8[D]"), np.datetime64("NaT", "D"), "M8[D]")),
         "one group": no(lambda v: 0 * v),
         "two columns": no(lambda v: np.column_stack([v, v])),
     },

@@ -143,8 +143,8 @@ GROUPS = {
     "ragged": [[1], [1, 2]] * (N // 2),
     "a number": 5,
     "a word": "patients",
-    "dates": np.datetime64("2020-01-01") + np.arange(N) // 5,
-    "no date": with_one(np.datetime64("2020-01-01") + np.arange(N) // 5, np.datetime64("NaT")),
+    "dates": np.datetime64("2020-01-01") + (np.arange(N) // 5).astype("m8[D]"),
+    "no date": with_one(np.datetime64("2020-01-01") + (np.arange(N) // 5).astype("m8[D]"), np.datetime64("NaT", "D")),
     "categories": pd.Categorical(["a", "b", "c"] * (N // 3)),
     "polars": pl.Series(np.arange(N) // 3),
 }

@@ -182,7 +182,7 @@ def test_tables_of_every_kind():
     columns = {f"x{i}": [None if np.isnan(v) else v for v in x[:, i]] for i in range(4)} | {"town": town}
     assert grouping_loss(y, s, polars.DataFrame(columns)).to_dict() == want
     assert grouping_loss(y, s, np.column_stack([x.astype(object), town])).to_dict() == want
-    days = np.datetime64("2020-01-01", "D") + code
+    days = np.datetime64("2020-01-01", "D") + code.astype("m8[D]")
     assert grouping_loss(y, s, pandas.DataFrame(x).assign(day=days).rename(columns=str)).to_dict() == want
 
 

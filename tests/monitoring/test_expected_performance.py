@@ -202,7 +202,7 @@ def test_costs_decide():
 def test_each_period_is_what_its_rows_give():
     y, p = rows(11, 2000)
     new = rows(12, 600)[1]
-    day = np.datetime64("2026-01-01") + np.random.default_rng(0).permutation(600) // 8
+    day = np.datetime64("2026-01-01") + (np.random.default_rng(0).permutation(600) // 8).astype("m8[D]")
     found = cal.expected_performance(new, reference=(y, p), time=day, every="month", **FEW)
     assert [one.name for one in found.periods] == ["2026-01", "2026-02", "2026-03"]
     for one in found.periods:

@@ -154,7 +154,9 @@ def test_a_change_is_found_soon_however_long_it_was_calibrated():
     y = rng.random(40_000) < np.where(day < 75, p, 0.8 * p)
     monitor = cal.CalibrationMonitor()
     for today in range(100):
-        monitor.update(y[day == today], p[day == today], time=np.datetime64("2026-01-01") + day[day == today])
+        monitor.update(
+            y[day == today], p[day == today], time=np.datetime64("2026-01-01") + day[day == today].astype("m8[D]")
+        )
         if monitor.alarm:
             break
     assert 75 <= today <= 79
@@ -372,7 +374,7 @@ def test_it_is_drawn_against_times_where_all_updates_have_one(tmp_path):
     rng = np.random.default_rng(0)
     p = rng.random((30, 20))
     y = rng.random((30, 20)) < p
-    days = np.datetime64("2026-03-01") + np.arange(30)
+    days = np.datetime64("2026-03-01") + np.arange(30).astype("m8[D]")
     monitor = cal.CalibrationMonitor()
     for one, scores, day in zip(y, p, days, strict=True):
         monitor.update(one, scores, time=np.full(20, day))

@@ -25,7 +25,7 @@ def stream(n=6000, seed=0, broken=3600, times=0.8):
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     y = (rng.random(n) < np.where(np.arange(n) < broken, p, times * p)).astype(int)
-    return y, p, np.datetime64("2026-01-01") + np.arange(n) // 40
+    return y, p, np.datetime64("2026-01-01") + (np.arange(n) // 40).astype("m8[D]")
 
 
 def test_periods_are_those_of_rows_by_themselves():
@@ -229,7 +229,7 @@ def test_each_class_is_what_it_is_by_itself():
     rng = np.random.default_rng(3)
     q = rng.dirichlet(np.ones(4), 3000)
     k = (q.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
-    day = np.datetime64("2026-01-01") + np.arange(3000) // 20
+    day = np.datetime64("2026-01-01") + (np.arange(3000) // 20).astype("m8[D]")
     found = cal.calibration_over_time(k, q, day, notion="classwise", every="month", **FEW)
     assert [one.label for one in found.courses] == [0, 1, 2, 3]
     for one in found.courses:
@@ -252,7 +252,7 @@ def test_the_course_that_changed_is_named():
     rng = np.random.default_rng(1)
     n = 6000
     p, site = rng.random(n), rng.choice(["north", "south", "west"], n)
-    day = np.datetime64("2026-01-01") + np.arange(n) // 40
+    day = np.datetime64("2026-01-01") + (np.arange(n) // 40).astype("m8[D]")
     y = rng.random(n) < np.where((site == "west") & (np.arange(n) >= 3600), 0.7 * p, p)
     frame = pd.DataFrame({"y": y.astype(int), "p": p, "day": day, "site": site})
     found = cal.calibration_over_time(frame, label="y", prob="p", time="day", by="site", every="month", **FEW)
@@ -281,7 +281,7 @@ def test_a_thousand_classes_are_followed():
     q = np.full((n, k), 0.5 / (k - 1))
     q[:, 7] = 0.5
     y = np.where(rng.random(n) < np.where(np.arange(n) < 3000, 0.5, 0.35), 7, (rng.integers(k - 1, size=n) + 8) % k)
-    day = np.datetime64("2025-01-01") + np.arange(n) * 365 // n
+    day = np.datetime64("2025-01-01") + (np.arange(n) * 365 // n).astype("m8[D]")
     found = cal.calibration_over_time(y, q, day, notion="classwise", every="quarter", labels=range(k), **FEW)
     assert len(found.courses) == k
     assert len(found.courses[0].periods) == 4
@@ -310,7 +310,7 @@ def test_courses_have_all_rows(seed, n_sites, every):
     """Rows of courses and of their periods add up, whatever periods a course leaves out."""
     rng = np.random.default_rng(seed)
     site, p = rng.integers(n_sites, size=200), rng.random(200)
-    day = np.datetime64("2026-01-30") + rng.integers(0, 5, 200) * (1 + 20 * (site == 0))
+    day = np.datetime64("2026-01-30") + (rng.integers(0, 5, 200) * (1 + 20 * (site == 0))).astype("m8[D]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = cal.calibration_over_time(rng.random(200) < p, p, day, by=site, every=every, labels=[0, 1], **FEW)

@@ -80,7 +80,7 @@ def odd_site(n_sites=40, rows=60):
     site, month = np.repeat(np.arange(n_sites), 3 * rows), np.tile(np.repeat(np.arange(3), rows), n_sites)
     p = rng.uniform(0.005, 0.1, site.size)
     y = rng.random(site.size) < np.where((site == 7) & (month == 1), 0.35, p)
-    return y.astype(int), p, (np.datetime64("2026-01", "M") + month).astype("M8[D]"), site
+    return y.astype(int), p, (np.datetime64("2026-01", "M") + month.astype("m8[M]")).astype("M8[D]"), site
 
 
 @pytest.mark.parametrize("groups", [False, True])

@@ -30,7 +30,7 @@ def test_compact_numbers_are_those_of_unique(values, factor, in_order):
     st.randoms(use_true_random=False),
 )
 def test_days_are_the_same_as_days_and_as_datetimes(values, run, random):
-    days = np.datetime64("2025-03-01") + np.repeat(np.array(values), run)
+    days = np.datetime64("2025-03-01") + np.repeat(np.array(values, dtype="m8[D]"), run)
     some = np.array(random.sample(range(days.size), max(1, days.size // 2)))
     one, other = Times.read(days, days.size), Times.read(days.astype("M8[ns]"), days.size)
     each = np.array([int(d.astype("M8[us]").astype(int)) for d in days])
@@ -52,7 +52,7 @@ def test_days_are_the_same_as_days_and_as_datetimes(values, run, random):
 
 def test_no_rows_and_times_within_days_are_kept_as_they_are():
     assert Times.read(np.empty(0, "M8[D]"), 0).size == 0
-    hours = np.datetime64("2025-03-01T01") + np.arange(5)
+    hours = np.datetime64("2025-03-01T01") + np.arange(5).astype("m8[h]")
     times = Times.read(hours, 5)
     assert times.places is None
     assert times.where(np.array([3, 1])).values.tolist() == times.values[[3, 1]].tolist()

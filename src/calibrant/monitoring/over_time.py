@@ -124,7 +124,7 @@ def calibration_over_time(
     --------
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
-    >>> p, day = rng.random(9000), np.datetime64("2026-01-01") + np.arange(9000) // 50
+    >>> p, day = rng.random(9000), np.datetime64("2026-01-01") + (np.arange(9000) // 50).astype("m8[D]")
     >>> y = rng.random(9000) < np.where(day < np.datetime64("2026-05-12"), p, 0.85 * p)
     >>> found = cal.calibration_over_time(y, p, day, every="month")
     >>> change = found.changes[0]

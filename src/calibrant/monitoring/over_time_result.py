@@ -66,7 +66,7 @@ class Period(Result):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> day = np.datetime64("2026-01-01") + np.arange(2000) // 20
+    >>> day = np.datetime64("2026-01-01") + (np.arange(2000) // 20).astype("m8[D]")
     >>> first = cal.calibration_over_time(rng.random(2000) < p, p, day, every="month").periods[0]
     >>> first.name, first.n_samples, str(first.end)
     ('2026-01', 620, '2026-01-31')
@@ -201,7 +201,7 @@ class CalibrationOverTime(Picture, Paged):
     --------
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
-    >>> p, day = rng.random(4000), np.datetime64("2026-01-01") + np.arange(4000) // 40
+    >>> p, day = rng.random(4000), np.datetime64("2026-01-01") + (np.arange(4000) // 40).astype("m8[D]")
     >>> found = cal.calibration_over_time(rng.random(4000) < p, p, day, every="month")
     >>> [period.name for period in found.periods], found.changes
     (['2026-01', '2026-02', '2026-03', '2026-04'], ())

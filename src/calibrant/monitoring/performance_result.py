@@ -83,7 +83,8 @@ class ExpectedPeriod(Result):
     --------
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
-    >>> p, new, day = rng.random(2000), rng.random(500), np.datetime64("2026-01-01") + np.arange(500) // 9
+    >>> p, new = rng.random(2000), rng.random(500)
+    >>> day = np.datetime64("2026-01-01") + (np.arange(500) // 9).astype("m8[D]")
     >>> y = rng.random(2000) < p
     >>> found = cal.expected_performance(new, reference=(y, p), time=day, every="month", n_resamples=99)
     >>> [period.name for period in found.periods]

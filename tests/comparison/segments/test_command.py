@@ -28,7 +28,7 @@ def rows(tmp_path):
             "y_prob": p,
             "x_age": np.where(rng.random(n) < 0.03, np.nan, rng.integers(18, 78, n)),
             "x_region": rng.choice(["north", "south"], n),
-            "x_since": (np.datetime64("2020-01-01") + rng.integers(0, 40, n)).astype(str),
+            "x_since": (np.datetime64("2020-01-01") + rng.integers(0, 40, n).astype("m8[D]")).astype(str),
             "note": [f"note {i}" for i in range(n)],
         }
     )

@@ -156,7 +156,7 @@ def test_conditions_on_numbers_say_what_they_do(values):
 def test_columns_of_every_kind_in_every_frame():
     n = 240
     rng = np.random.default_rng(0)
-    day = np.datetime64("2026-01-01") + np.arange(n) // 10
+    day = np.datetime64("2026-01-01") + (np.arange(n) // 10).astype("m8[D]")
     columns = {
         "age": [None if i % 40 == 0 else int(v) for i, v in enumerate(rng.integers(18, 90, n))],
         "income": rng.lognormal(size=n).tolist(),
