@@ -5,9 +5,10 @@
 Features are numbers (normal, lognormal, whole), categories and truth values, with 5 % missing in one; scores are those
 of a logistic model of some of them. *Calibrated* samples have 4,000 rows: with 5, 50 or 500 features, with rare
 outcomes (2 %), with a map that is wrong alike everywhere (log-odds 0.6 times those of the scores, less 0.3), and with
-groups of 10 rows that share a normal effect (standard deviation 0.7 on the log-odds). *Planted* segments, with 8
-features, have one to three conditions on numbers, a share of the rows, and a gap in the frequency. Intervals cover
-at once the gaps of all segments tested, reported or not. The search was made on samples with other seeds.
+groups of 10 rows that share a normal effect (standard deviation 0.7 on the log-odds); and 5,000 rows with 8 normal
+features that tell nothing of the scores. *Planted* segments, among the same 8 features, have one to three conditions on
+numbers, a share of the rows, and a gap in the frequency. Intervals cover at once the gaps of all segments tested,
+reported or not. The search was made on samples with other seeds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..provenance import Kept
 from .aims import misses
 
 N = 4_000
-CALIBRATED = ("5 features", "50 features", "500 features", "rare", "wrong map", "dependent")
+CALIBRATED = ("5 features", "50 features", "500 features", "rare", "wrong map", "dependent", "8 normal features")
 #: Rows, share, conditions and gap of planted segments, by what they are called.
 PLANTED = {
     f"{n:,} rows, {of:.0%}, {terms} condition{'s' if terms > 1 else ''}, {gap}": (n, of, terms, gap)
@@ -60,9 +61,9 @@ REPORTS, COVERAGE, FOUND = 5, 95, {"z beyond 2-4": (80, 0.6), "z beyond 4+": (80
 def portion(truth: str, way: str) -> float:
     """Share of the repetitions that a case gets."""
     if truth in PLANTED:
-        many = {5_000: 0.01, 20_000: 0.01, 100_000: 0.01, 1_000_000: 0.002}[PLANTED[truth][0]]
+        many = {5_000: 0.01, 20_000: 0.01, 100_000: 0.01, 1_000_000: 0.004}[PLANTED[truth][0]]
         return many if way == "simulate" else 4 * many
-    return {"50 features": 0.1, "500 features": 0.008}.get(truth, 0.225) if way == "simulate" else 1.0
+    return {"50 features": 0.3, "500 features": 0.08}.get(truth, 0.4) if way == "simulate" else 1.0
 
 
 def features(n: int, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -85,7 +86,10 @@ def features(n: int, number: int, rng: np.random.Generator) -> dict[str, np.ndar
 
 def calibrated(case: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any], Any]:
     """Outcomes, scores, chances, features and groups."""
-    rng = np.random.default_rng([seed, 1000 + CALIBRATED.index(case)])
+    place = 1000 + CALIBRATED.index(case)
+    if case == "8 normal features":
+        return planted((5_000, 0.2, 2, 0.0), place, seed)[:5]
+    rng = np.random.default_rng([seed, place])
     number = int(case.split()[0]) if case[0].isdigit() else 10
     X, groups = features(N, number, rng), None
     signal = 0.8 * X["x0"] + 0.6 * (X["x2"] == "north") - 0.5 * X["x4"]
