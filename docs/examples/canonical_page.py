@@ -27,8 +27,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from benchmark_parts.stats import Number
-from benchmarks.markdown import table
-from evidence_parts.pages import keep, kept, wrapped, write
+from evidence_parts.pages import keep, kept, table, wrapped, write
 from matplotlib import pyplot as plt
 from pictures import COLORS, OURS, TRUTH, look, name_ends, save, sizes_axis
 

@@ -24,8 +24,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from benchmark_parts.stats import FAILS, HOLDS, Number
-from benchmarks.markdown import table
-from evidence_parts.pages import keep, kept, wrapped, write
+from evidence_parts.pages import keep, kept, table, wrapped, write
 from matplotlib import pyplot as plt
 from pictures import COLORS, OTHER, OURS, look, name_ends, save, sizes_axis
 

@@ -33,8 +33,7 @@ import re
 from pathlib import Path
 
 import polars as pl
-from benchmarks.markdown import table
-from evidence_parts.pages import kept, wrapped, write
+from evidence_parts.pages import kept, table, wrapped, write
 
 from calibrant.benchmark import Config
 

@@ -20,9 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from benchmarks.markdown import table
-from benchmarks.provenance import Kept
-from evidence_parts.pages import keep, kept, wrapped, write
+from evidence_parts.pages import Kept, keep, kept, table, wrapped, write
 from matplotlib import pyplot as plt
 from pictures import COLORS, look, save, sizes_axis
 

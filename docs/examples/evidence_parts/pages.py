@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
+from benchmarks.markdown import table
 from benchmarks.provenance import Kept, header
 
 from calibrant.data.writing import write_text
+
+__all__ = ["Kept", "keep", "kept", "table", "wrapped", "write"]
 
 
 def keep(frame: pl.DataFrame, path: Path, command: str, seed: str, digits: int = 5) -> None:

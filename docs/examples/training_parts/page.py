@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from benchmarks.markdown import table
-from evidence_parts.pages import keep, kept, wrapped, write
+from evidence_parts.pages import keep, kept, table, wrapped, write
 
 from . import forest
 from .results import ALLOWED, MEASURES, ROWS, Difference, Line, Table, by_log_loss, tables
