@@ -32,7 +32,7 @@ SEEN = [
     "cite",
     "glossary",
     "estimators",
-    "bands",
+    "tables/coverage_bands",
     "benchmark",
     "guide/notions",
     "guide/scores",
