@@ -27,7 +27,7 @@ WIDTHS = (390, 820, 1280)
 #: Pages of the sheets, and how much of each is seen.
 PAGES = (
     "index", "get_started", "user_guide", "guide/diagrams", "calibrators", "how_to", "which", "coming_from",
-    "auto_examples/index", "reference", "reference/generated/calibrant.report", "evidence", "tables/coverage_groups",
+    "auto_examples/index", "reference", "reference/api/calibrant.report", "evidence", "tables/coverage_groups",
 )  # fmt: skip
 HEIGHT = 1500
 

@@ -1,5 +1,6 @@
 """What a site has beside its pages: MathJax, ``llms.txt``, a map for search engines, and cards for links to a page."""
 
+import html
 import importlib.util
 import shutil
 from importlib.metadata import metadata
@@ -33,10 +34,10 @@ def first_sentence(tree: nodes.document) -> str:
 def _card(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
     if tree is None:
         return
-    said = first_sentence(tree).replace('"', "&quot;").replace("<", "&lt;")
-    title = context.get("title", "calibrant")
+    said = first_sentence(tree)
     tags = {
-        "og:title": nodes.Text(title).astext(),
+        # Not that of the context, which is HTML.
+        "og:title": app.env.titles[page].astext(),
         "og:type": "article",
         "og:site_name": "calibrant",
         "og:description": said,
@@ -44,8 +45,8 @@ def _card(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: 
     if app.config.site_url:
         base = app.config.site_url.rstrip("/")
         tags |= {"og:url": f"{base}/{page}.html", "og:image": f"{base}/_images/reliability.png"}
-    lines = [f'<meta property="{name}" content="{value}" />' for name, value in tags.items()]
-    context["metatags"] += "\n".join(["", f'<meta name="description" content="{said}" />', *lines])
+    lines = [f'<meta property="{name}" content="{html.escape(value)}" />' for name, value in tags.items()]
+    context["metatags"] += "\n".join(["", f'<meta name="description" content="{html.escape(said)}" />', *lines])
 
 
 def _indices(app: Sphinx, error: Exception | None) -> None:

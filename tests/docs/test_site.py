@@ -174,6 +174,13 @@ def test_what_a_machine_reads_is_there():
     assert '<meta property="og:description"' in (SITE / "get_started.html").read_text(encoding="utf-8")
 
 
+def test_the_head_of_a_page_is_text():
+    """A title with code in it once ended its tag, and the rest stood above the page."""
+    for page in SITE.rglob("*.html"):
+        for tag in re.findall(r"<meta (?:property|name)=[^>]*>", page.read_text(encoding="utf-8")):
+            assert re.fullmatch(r'<meta (property|name)="[^"]*" content="[^"<>]*"( ?/)?>', tag), (page.name, tag)
+
+
 def test_the_signature_of_a_result_has_no_fields():
     text = (SITE / "reference" / "api" / "calibrant.results.Report.html").read_text(encoding="utf-8")
     assert "n_samples" in text
