@@ -192,16 +192,14 @@ class SubgroupCells:
         return replace(SubgroupCells._together(parts), design=self.design)
 
     def _coarser(self, some: slice, coarse: IntArray) -> SubgroupCells:
-        starts = self.starts[some.start : some.stop + 1]
-        cells = slice(int(starts[0]), int(starts[-1]))
+        starts, cells = self._cells(some)
         score, weight, outcome, times = (v[cells] for v in (self.scores, self.weights, self.outcomes, self.times))
         place = np.maximum(np.ceil(score * FINE_CELLS).astype(np.intp), 1) - 1
         first = run_starts(np.repeat(np.arange(starts.size - 1), np.diff(starts)) * FINE_CELLS + coarse[place])
         total = np.add.reduceat(weight, first)
-        means = (np.add.reduceat(weight * v, first) / total for v in (score, outcome))
-        score, outcome = means
+        score, outcome = (np.add.reduceat(weight * v, first) / total for v in (score, outcome))
         times = total if self.integral else np.add.reduceat(times, first)
-        starts, each = np.searchsorted(first, starts - starts[0]), np.ones(first.size, dtype=bool)
+        starts, each = np.searchsorted(first, starts), np.ones(first.size, dtype=bool)
         return SubgroupCells(starts, score, total, outcome, times, each, self.integral, None, self.design[some])
 
     @property
@@ -224,14 +222,18 @@ class SubgroupCells:
         total = self.added(self.weights)
         return total if self.integral else total**2 / self.added(self.times)
 
+    def _cells(self, some: slice) -> tuple[IntArray, slice]:
+        """Where the cells of some subgroups are, and where each begins among them, and the last ends."""
+        starts = self.starts[some.start : some.stop + 1]
+        return starts - starts[0], slice(int(starts[0]), int(starts[-1]))
+
     def brier(self) -> FloatArray:
         """Brier score of each subgroup, (G,); of outcomes that are 0 or 1."""
         out = np.empty(self.n_subgroups)
         for some in self.slices():
-            starts = self.starts[some.start : some.stop + 1]
-            cells = slice(int(starts[0]), int(starts[-1]))
+            starts, cells = self._cells(some)
             s, w, o = (v[cells] for v in (self.scores, self.weights, self.outcomes))
-            squares, weight = (np.add.reduceat(v, starts[:-1] - starts[0]) for v in (w * (o * (1 - 2 * s) + s**2), w))
+            squares, weight = (np.add.reduceat(v, starts[:-1]) for v in (w * (o * (1 - 2 * s) + s**2), w))
             out[some] = squares / weight
         return out
 
@@ -246,16 +248,15 @@ class SubgroupCells:
 
     def as_rows(self, some: slice, domain: tuple[float, float]) -> Problem:
         """Rows of some subgroups, as far as known: those of a cell at its mean score, positives and negatives."""
-        cells = slice(int(self.starts[some.start]), int(self.starts[some.stop]))
+        starts, cells = self._cells(some)
         weight, outcome = self.weights[cells], self.outcomes[cells]
         # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
         if not self.integral:
             weight = weight * np.repeat((self.size / self.added(self.weights))[some], np.diff(self.starts)[some])
         both = np.stack([weight * outcome, weight * (1 - outcome)], axis=-1).reshape(-1)
         score = np.repeat(np.clip(self.scores[cells], *domain), 2)
-        starts = 2 * (self.starts[some.start : some.stop + 1] - self.starts[some.start])
         used = both > 0
-        starts = np.concatenate([[0], np.cumsum(used)])[starts]
+        starts = np.concatenate([[0], np.cumsum(used)])[2 * starts]
         outcomes = np.tile([1.0, 0.0], weight.size)
         return Problem(score[used], outcomes[used], both[used], True, domain, starts=starts)
 
