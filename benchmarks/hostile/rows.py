@@ -47,7 +47,7 @@ LABELS: dict[str, Callable[[int], list[Any]]] = {
     "dollars": _words(["$x_1$", "$", "{}", "%s"]),
     "bytes": lambda k: [bytes([65 + i]) for i in range(k)],
     "dates": lambda k: [dt.date(2020, 1, 1 + i) for i in range(k)],
-    "moments": lambda k: [np.datetime64("2020-01-01") + i for i in range(k)],
+    "moments": lambda k: [np.datetime64("2020-01-01") + np.timedelta64(i, "D") for i in range(k)],
     "spans": lambda k: [np.timedelta64(i, "D") for i in range(k)],
     "pandas moments": lambda k: [pd.Timestamp(2020, 1, 1 + i, tz="UTC") for i in range(k)],
     "int and text": lambda k: [0, "0", 1, "1", 2, "2", 3, "3", 4][:k],
@@ -358,11 +358,11 @@ GROUPS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "text": lambda rng, n: np.array(["a", "", "\x1b[0m", "\u202e"])[rng.integers(0, 4, n)],
     "mixed": lambda rng, n: np.array([1, "1", None, 2.5], dtype=object)[rng.integers(0, 4, n)],
     "huge": lambda rng, n: 1e307 * rng.integers(1, 9, n),
-    "dates": lambda rng, n: np.datetime64("2020-01-01") + rng.integers(0, 5, n),
+    "dates": lambda rng, n: np.datetime64("2020-01-01") + rng.integers(0, 5, n).astype("m8[D]"),
 }
 TIMES: dict[str, Callable[[np.random.Generator, int], Any]] = {
-    "days": lambda rng, n: np.datetime64("2026-01-01") + np.arange(n) // 3,
-    "unsorted": lambda rng, n: np.datetime64("2026-01-01T00:00:00") + rng.integers(0, 10**8, n),
+    "days": lambda rng, n: np.datetime64("2026-01-01") + (np.arange(n) // 3).astype("m8[D]"),
+    "unsorted": lambda rng, n: np.datetime64("2026-01-01T00:00:00") + rng.integers(0, 10**8, n).astype("m8[s]"),
     "numbers": lambda rng, n: rng.integers(-5, 9, n),
     "fractions": lambda rng, n: rng.normal(size=n) * 1e6,
     "one": lambda rng, n: np.full(n, 7),

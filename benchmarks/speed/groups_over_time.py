@@ -36,7 +36,7 @@ def rows(*, daily: bool) -> pl.DataFrame:
     p, group = rng.beta(2, 6, ROWS), day if daily else rng.integers(GROUPS, size=ROWS)
     odds = np.log(p / (1 - p)) + rng.normal(0, 0.3, GROUPS)[group]
     y = (rng.random(ROWS) < 1 / (1 + np.exp(-odds))).astype(np.int64)
-    date = (np.datetime64("2026-01-01") + day).astype("M8[us]")
+    date = (np.datetime64("2026-01-01") + day.astype("m8[D]")).astype("M8[us]")
     return pl.DataFrame({"y": y, "p": p, "day": date, "group": group})
 
 

@@ -40,7 +40,7 @@ def classes(n: int, k: int) -> list[str]:
     rng = np.random.default_rng(1)
     q = rng.dirichlet(np.full(k, 0.1), n)
     y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    day = np.datetime64("2025-01-01") + np.arange(n) * 365 // n
+    day = np.datetime64("2025-01-01") + (np.arange(n) * 365 // n).astype("m8[D]")
     lines = []
     for name, estimator in (('"auto"', "auto"), ("Binned(5)", cal.Binned(5))):
         began = time.process_time()
@@ -61,7 +61,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(n)
     y = (rng.random(n) < p).astype(np.int64)
-    day = np.datetime64("2021-01-01") + np.arange(n) * 1826 // n
+    day = np.datetime64("2021-01-01") + (np.arange(n) * 1826 // n).astype("m8[D]")
     frame = pl.DataFrame({"y": y, "p": p, "day": day.astype("M8[ms]")}).lazy()
     (one, rows, sums), (_, found, again) = seconds(
         lambda: cal.Accumulator().update(y, p),
