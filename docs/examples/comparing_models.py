@@ -1,7 +1,7 @@
-"""Writes docs/comparing_models.md and its images; the table of coverage is kept, it is another script's.
+"""Writes docs/comparing_models.md and its images.
 
-Run from the repository's root: ``python docs/examples/comparing_models.py [--docs docs]``. The table between the
-markers is written by ``python -m benchmarks.coverage.model_comparison_coverage --write docs/comparing_models.md``.
+Run from the repository's root: ``python docs/examples/comparing_models.py [--docs docs]``, and then
+``python -m benchmarks.quotes``, which fills in what experiments answer.
 """
 
 import argparse
@@ -14,8 +14,6 @@ from scipy.special import expit, logit, ndtr
 import calibrant as cal
 from calibrant.calibrators import BetaCalibration, IsotonicCalibrator, PlattScaling, TemperatureScaling
 from calibrant.datasets import make_scores, true_map
-
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
 def season(n_games: int = 400, reads: int = 6, seed: int = 0) -> tuple:
@@ -91,16 +89,10 @@ no independent witnesses: `groups=game` says so.
 
 ## Do the intervals cover?
 
-`python -m benchmarks.coverage.model_comparison_coverage --repetitions 150 --write docs/comparing_models.md` draws
-samples of
-which the true differences are known: share of 95 % intervals that cover them, in %. **Bold**: the true difference is 0,
-and the rest to 100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose
-features and outcomes hang together, with `groups=`. Where "one of 10 scores" is said, one model states a uniform
-probability and the other its mean over so many equal cells: both are calibrated.
+On samples of which the true differences are known:
 
-{begin}
-{table}
-{end}
+<!-- answers coverage.model_comparison_coverage coverage.groups_comparisons -->
+<!-- end -->
 
 What stays weak:
 
@@ -109,19 +101,16 @@ What stays weak:
   taken off where both errors rise and fall together, so between calibrated models it covers the truth nearly always;
   where they move against each other, in small samples less often than it says. The *squared* error has an unbiased
   estimate, near calibration too.
-- **Squared calibration error**: down to {squared} % in these cases. With 40 groups (200 rows in fives), intervals of
-  accuracy hold {accuracy} %, of discrimination {discrimination} %.
 - **Bins blur**: gaps that change their sign within one of √n bins of equal counts, of each class, are lost to the
   squared error. With many classes most rows of a class lie near 0, and few bins where it is probable.
 - **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
   Differences there are found later than they could be.
 - **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. If the
   truth is flat with jumps it is less; intervals allow for that, which makes them wide where one model has many scores
-  and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
-  miscalibration covered the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
+  and the other few. With groups, rows are taken to hang together by
   one correlation, and labels of a group that repel each other for independent.
 - **Few groups**: below 30 there is a warning. They are counted as Kish does: one that has half of the
-  rows leaves few, however many there are ([measured](../benchmarks/coverage/groups_comparisons.md)).
+  rows leaves few, however many there are.
 - A **log score** of ∞, a probability of 0 for the observed class, has no interval.
 
 ## Over several data sets
@@ -140,33 +129,12 @@ calibration maps on twenty synthetic data sets of 400 rows, by their distance to
 """
 
 
-def weak(table: str) -> dict[str, str]:
-    """What the page says of the table of coverage: the least of one column, and what 40 groups leave."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    rows = [{k: v.strip("*") for k, v in zip(lines[0], line, strict=True)} for line in lines[2:]]
-    few = [row for row in rows if row["n"] == "200" and row["rows"] == "in fives"]
-
-    def spread(*columns: str) -> str:
-        found = [int(row[column]) for row in few for column in columns]
-        return f"{min(found)} to {max(found)}"
-
-    return {
-        "squared": str(min(int(row["squared error"]) for row in rows)),
-        "accuracy": spread("accuracy"),
-        "discrimination": spread("Brier: discr.", "log: discr."),
-    }
-
-
 def main() -> None:
     """Compare, draw and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=Path, default=Path(__file__).resolve().parents[1])
     docs = parser.parse_args().docs
     images, page = docs / "images", docs / "comparing_models.md"
-    before = page.read_text(encoding="utf-8") if page.exists() else ""
-    if BEGIN not in before:
-        raise ValueError(f"{page} lacks the table of coverage, which is to be kept between its markers {BEGIN} {END}")
-    table = before.split(BEGIN)[1].split(END)[0].strip()
     images.mkdir(parents=True, exist_ok=True)
     y, models, game = season()
     found = cal.compare_models(y, models, groups=game, random_state=0)
@@ -182,10 +150,6 @@ def main() -> None:
         text=found,
         se_rows=alone.difference(*of).se,
         se_groups=found.difference(*of).se,
-        begin=BEGIN,
-        table=table,
-        **weak(table),
-        end=END,
         ranked=ranked,
     )
     page.write_text(text, encoding="utf-8")
