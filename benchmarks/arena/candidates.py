@@ -12,8 +12,6 @@ import numpy as np
 from calibrant.estimators import Component, Prior, empirical_bayes, laplace
 from calibrant.estimators.empirical_bayes import TYPICAL, TYPICAL_CONFIDENCE
 
-SHIPPED, BEFORE = "shipped", "former default"
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -181,9 +179,9 @@ UNPRICED_CONFIDENCE = Prior(
 )
 
 CANDIDATES = {
-    BEFORE: Candidate("before", FORMER, FORMER_CONFIDENCE, former_terms, np.inf),
+    "former default": Candidate("before", FORMER, FORMER_CONFIDENCE, former_terms, np.inf),
     "before, scores apart": Candidate("before, scores apart", FORMER, FORMER_CONFIDENCE, former_terms),
-    SHIPPED: Candidate("**shipped**", TYPICAL, TYPICAL_CONFIDENCE),
+    "shipped": Candidate("**shipped**", TYPICAL, TYPICAL_CONFIDENCE),
     "shipped, former cosines": Candidate("with as few cosines as before", TYPICAL, TYPICAL_CONFIDENCE, former_terms),
     "shipped, three roots": Candidate("with 3 n^⅓ cosines, up to 64", TYPICAL, TYPICAL_CONFIDENCE, roots(3, 64)),
     "eleven": Candidate("eleven components by hand, 3 n^⅓", ELEVEN, ELEVEN, roots(3, 64)),

@@ -198,7 +198,7 @@ class Cases:
 
 def sources(cache: Path, folder: Path, repetitions: int) -> Iterator[Source]:
     """The choosing half."""
-    runs = [folder / name for name in MIXTURES if name.startswith("choosing")]
+    runs = [folder / name for name in MIXTURES]
     return chain(*(mixtures(run, repetitions) for run in runs), arena("choosing", cache, repetitions))
 
 

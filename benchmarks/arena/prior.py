@@ -1,11 +1,11 @@
 """Candidates for the default on real models and on mixtures, choosing half: `prior.md`.
 
-    python -m benchmarks.arena.prior --work FOLDER --mixtures FOLDER [FOLDER …] [--cache FOLDER] [--half choosing]
-        [--repetitions 10] [--share 1] [--write FILE]
+    python -m benchmarks.arena.prior --work FOLDER --mixtures FOLDER [FOLDER …] [--cache FOLDER] [--repetitions 10]
+        [--share 1] [--write FILE]
 
 A folder of mixtures is a run of `calibrant.benchmark` that kept its predictions; `--make` makes those that this page
 reads. What is read is kept in the work folder, one file a source, and not read again. The reporting half is read by
-`--half reporting`, with the shipped code alone.
+`reporting.py`, with the shipped code alone.
 """
 
 from __future__ import annotations
@@ -23,42 +23,28 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant.benchmark import Config, Entry, paper_curves, predict
+from calibrant.benchmark import Entry, paper_curves, predict
 from calibrant.benchmark.read import estimates_of
 from calibrant.data.writing import replacing, write_text
 
 from .. import arguments
-from .candidates import BEFORE, CANDIDATES, SHIPPED
-from .halves import HALVES
-from .samples import Case, Source, arena, mixtures
+from .candidates import CANDIDATES
+from .halves import CHOOSING
+from .samples import Case, Source, arena, mixtures, mixtures_of
 from .store import CACHE
 
 NOTIONS = {"confidence": "Confidence", "classwise": "Class-wise"}
 GROUPS = ("mixtures", "tabular", "networks")
 #: Relative errors are of truths of at least this, and of at least so many standard errors.
 LEAST, CLEAR = 0.005, 3.0
-#: Mixtures by half: means in [-1, 1] and in [0, 1] to choose on, the first with another seed to report on.
-MIXTURES = {
-    "choosing-wide": ("as-published", 4101, 1),
-    "choosing-narrow": ("corrected", 4102, 1),
-    "reporting-wide": ("as-published", 5203, 2),
-}
+#: Mixtures with means in [-1, 1] and in [0, 1]: mode, seed, and how many for each number of classes and dimensions.
+MIXTURES = {"choosing-wide": ("as-published", 4101, 1), "choosing-narrow": ("corrected", 4102, 1)}
 
 
 def make(folder: Path) -> None:
     """Predict the mixtures that are not there."""
-    for name, (mode, seed, many) in MIXTURES.items():
-        config = Config(
-            mode=mode,
-            seed=seed,
-            mixtures=many,
-            trainings=1,
-            pool=400_000,
-            rows=150_000,
-            sizes=(30, 120, 250, 500, 1000, 3000),
-            sets=50,
-        )
-        predict(out=folder / name, n_jobs=1, config=config, progress=False)
+    for name, about in MIXTURES.items():
+        predict(out=folder / name, n_jobs=1, config=mixtures_of(*about), progress=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +130,9 @@ def chosen(sources: Iterator[Source], share: float) -> Iterator[Source]:
             yield one
 
 
-def page(rows: list[Row], half: str, names: dict[str, str], repetitions: int, sources: int) -> str:
-    """`prior.md`, or `reporting.md`."""
-    file = {"choosing": "prior_intro.md", "reporting": "reporting_intro.md"}[half]
-    intro = Path(__file__).with_name(file).read_text(encoding="utf-8")
+def page(rows: list[Row], names: dict[str, str], repetitions: int, sources: int) -> str:
+    """`prior.md`."""
+    intro = Path(__file__).with_name("prior_intro.md").read_text(encoding="utf-8")
     tables = {notion: table(rows, notion, names) for notion in NOTIONS}
     return intro.format(sources=sources, repetitions=repetitions, least=LEAST, clear=CLEAR, **tables)
 
@@ -157,7 +142,6 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
     parser.add_argument("--work", type=Path, required=True, help="where estimates are kept")
     parser.add_argument("--mixtures", type=Path, required=True, help="folder of the runs of mixtures")
-    parser.add_argument("--half", choices=HALVES, default="choosing")
     parser.add_argument("--share", type=float, default=1.0, help="part of the sources that is read")
     parser.add_argument("--candidates", nargs="*", default=[], help="only these of the candidates")
     parser.add_argument("--kept", action="store_true", help="only sources that are read already")
@@ -167,24 +151,21 @@ def main() -> None:
     if options.make:
         make(options.mixtures)
     asked = options.candidates or list(CANDIDATES)
-    if options.half != "choosing":
-        asked = [BEFORE, SHIPPED]
     names = {name: one.about for name, one in CANDIDATES.items() if name in asked}
     names["oracle"] = "knowing every sign"
     wanted = [*paper_curves(), *names]
-    folders = [options.mixtures / name for name in MIXTURES if name.startswith(options.half)]
-    sources = chain(*(mixtures(folder, 2 * options.repetitions) for folder in folders))
-    sources = chain(sources, arena(options.half, options.cache, options.repetitions))
+    sources = chain(*(mixtures(options.mixtures / name, 2 * options.repetitions) for name in MIXTURES))
+    sources = chain(sources, arena(CHOOSING, options.cache, options.repetitions))
     rows: list[Row] = []
     count = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         for one in chosen(sources, options.share):
-            path = options.work / options.half / f"{one.name}.npz"
+            path = options.work / CHOOSING / f"{one.name}.npz"
             if path.exists() or not options.kept:
                 rows += read(one, path, wanted)
                 count += 1
-    text = page(rows, options.half, names, options.repetitions, count)
+    text = page(rows, names, options.repetitions, count)
     print(text)
     if options.write:
         write_text(options.write, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.benchmark import Config
+from calibrant.benchmark.config import Distribution
 from calibrant.benchmark.experiment import Store
-from calibrant.benchmark.pool import NOTIONS, truth_of
+from calibrant.benchmark.pool import NOTIONS, Pool, truth_of
 from calibrant.data.problem import Problem
 
 from .reading import Experiment, draw, experiments
@@ -64,7 +65,17 @@ class Source:
 
     def cases(self) -> Iterator[Case]:
         """All notions and sizes."""
-        return (_of_experiment if isinstance(self.held, Experiment) else _of_mixture)(self.held, self.repetitions)
+        if isinstance(self.held, Experiment):
+            yield from of_experiment(self.held, range(self.repetitions), most=MANY, sides=True)
+        else:
+            store, one = self.held
+            yield from of_mixture(store.config, one, store.load_pool(one), self.repetitions)
+
+
+def mixtures_of(mode: str, seed: int, many: int) -> Config:
+    """The mixtures of a seed, so many for each number of classes and dimensions."""
+    sizes = (30, 120, 250, 500, 1000, 3000)
+    return Config(mode, seed, mixtures=many, trainings=1, pool=400_000, rows=150_000, sizes=sizes, sets=50)
 
 
 def arena(half: str, cache: Path, repetitions: int) -> Iterator[Source]:
@@ -82,10 +93,8 @@ def mixtures(folder: Path, repetitions: int) -> Iterator[Source]:
             yield Source(f"{folder.name}.{one.name}", kin, (store, one), repetitions)
 
 
-def _of_mixture(held: Any, repetitions: int) -> Iterator[Case]:
-    store, one = held
-    config: Config = store.config
-    pool = store.load_pool(one)
+def of_mixture(config: Config, one: Distribution, pool: Pool, repetitions: int) -> Iterator[Case]:
+    """All notions and sizes of a score distribution."""
     winner = pool.scores.argmax(axis=1)
     top = pool.scores.max(axis=1)
     for size in config.sizes:
@@ -100,10 +109,13 @@ def _of_mixture(held: Any, repetitions: int) -> Iterator[Case]:
             yield Case("mixtures", notion, size, (low, 1.0), problems, truth, 0.0)
 
 
-def _of_experiment(one: Experiment, repetitions: int) -> Iterator[Case]:
+def of_experiment(
+    one: Experiment, seeds: Sequence[int], *, most: float = np.inf, sides: bool = False
+) -> Iterator[Case]:
+    """All notions and sizes; of more classes than ``most``, class-wise samples of a fifth of the seeds."""
     group = "networks" if one.kind == "network" else "tabular"
     known = None
-    if one.pool:
+    if sides and one.pool:
         winner = one.y_prob.argmax(axis=1)
         score, right = one.y_prob.max(axis=1), (winner == one.y_true).astype(float)
         known = signs(score, right, 0) * (right - score)
@@ -113,9 +125,9 @@ def _of_experiment(one: Experiment, repetitions: int) -> Iterator[Case]:
         for notion in ("confidence", "classwise"):
             if notion not in one.truths:
                 continue
-            many = notion == "classwise" and one.n_classes > MANY
-            count = max(2, repetitions // 5) if many else repetitions
-            drawn = [draw(one, size, seed, notion) for seed in range(count)]
+            many = notion == "classwise" and one.n_classes > most
+            used = seeds[: max(2, len(seeds) // 5)] if many else seeds
+            drawn = [draw(one, size, seed, notion) for seed in used]
             p, y = np.stack([s.y_prob for s in drawn]), np.stack([s.y_true for s in drawn])
             truth = one.truths[notion]
             side = None
@@ -123,8 +135,7 @@ def _of_experiment(one: Experiment, repetitions: int) -> Iterator[Case]:
                 problems, low = [(p.max(axis=-1), p.argmax(axis=-1) == y)], 1 / one.n_classes
                 if known is not None:  # the rows that `draw` takes
                     rows = [
-                        np.random.default_rng([seed, size]).choice(len(known), size, replace=False)
-                        for seed in range(count)
+                        np.random.default_rng([seed, size]).choice(len(known), size, replace=False) for seed in used
                     ]
                     side = known[np.stack(rows)].mean(axis=1)
             else:

@@ -29,7 +29,6 @@ a million rows: [benchmark_tracks.md](benchmark_tracks.md).
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import polars as pl
@@ -45,8 +44,6 @@ from .summed import Summed
 #: The data files beside ``summary.csv``, by the functions that compute them.
 DATA = ("default", "claims", "ratios", "bias", "truths", "estimators")
 _VERDICTS = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are undecided"}
-#: What a run of other distributions found.
-ELSEWHERE = Path(__file__).parents[3] / "benchmarks" / "arena" / "reporting.md"
 
 
 def _met(rows: pl.DataFrame, measure: str) -> pl.Series:
@@ -55,12 +52,10 @@ def _met(rows: pl.DataFrame, measure: str) -> pl.Series:
 
 def _networks() -> str:
     """The default's largest ratios to the best of the 15 on real networks, where no mixture tells."""
-    text = ELSEWHERE.read_text(encoding="utf-8")
-    cells = re.findall(r"^\| networks .*?\| ([\d.]+) / ([\d.]+) / \S+ % \| [^|]+\|$", text, flags=re.MULTILINE)
-    if not cells:
-        return ""
-    error, rmse = (max(float(cell[i]) for cell in cells) for i in range(2))
-    return f" On real networks the two are up to {error:.2f} and {rmse:.2f} times the best."
+    from benchmarks.arena.reporting import EXPERIMENT  # evidence_parts says where
+
+    error, rmse = (EXPERIMENT.figure("worst", "networks", measure) for measure in ("P95", "RMSE"))
+    return f" On real networks the two are up to {error} and {rmse} times the best."
 
 
 def answer(about: Summed, default: pl.DataFrame, claims: pl.DataFrame) -> str:
