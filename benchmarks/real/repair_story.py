@@ -1,6 +1,6 @@
 """A recalibration from the first report to the last, command by command, written to docs/repair_story.md.
 
-    python -m benchmarks.arena.build --only .given --given FOLDER
+    python -m benchmarks.arena.build --predictions --only .given --given FOLDER
     python -m benchmarks.real.repair_story [--docs docs]
 
 FOLDER holds `cifar10_lenet5.npz`: `y_prob` (10 000, 10) and `y_true`, softmax outputs of a public network
