@@ -74,6 +74,8 @@ class Experiment:
         Share of the repetitions that a combination gets, where some take long; at least one.
     needs : sequence of str
         Modules of other packages, without which no sample can be repeated.
+    here : callable, optional
+        Whether the data of a combination are on this machine: ``--quick`` repeats no others.
     at : str, optional
         The page, from the root of the checkout; by default beside the script.
     """
@@ -91,6 +93,7 @@ class Experiment:
     some: Callable[..., bool] | None = None
     portion: Callable[..., float] | None = None
     needs: Sequence[str] = ()
+    here: Callable[..., bool] | None = None
     at: str = ""
 
     @property
@@ -136,6 +139,11 @@ class Experiment:
         """All cases."""
         every = [dict(zip(self.cases, values, strict=True)) for values in itertools.product(*self.cases.values())]
         return every if self.some is None else [case for case in every if self.some(**case)]
+
+    @property
+    def repeatable(self) -> list[dict[str, Any]]:
+        """Cases whose data are on this machine."""
+        return [case for case in self.every() if self.here is None or self.here(**case)]
 
     def _portion(self, case: Mapping[str, Any]) -> float:
         return 1.0 if self.portion is None else self.portion(**case)
@@ -224,7 +232,9 @@ class Experiment:
     def check(self) -> list[str]:
         """Repeat a few samples; in what they differ from those kept."""
         kept, out = self.kept, []
-        cases = {tuple(map(str, case.values())): case for case in self.every()}
+        cases = {tuple(map(str, case.values())): case for case in self.repeatable}
+        if not cases:
+            return ["no data of any case are on this machine"]
         every = [key for key in dict.fromkeys(self._keys()) if key[:-1] in cases]
         for at in np.unique(np.linspace(0, len(every) - 1, self.quick).astype(int)).tolist():
             *values, seed = every[at]

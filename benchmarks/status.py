@@ -24,7 +24,7 @@ def line(one: Experiment) -> tuple[list[str], list[str]]:
     if not one.data.is_file():
         return [one.name, "not run", "", "", "", ""], []
     began = time.perf_counter()
-    missing = one.missing
+    missing = one.missing or ([] if one.repeatable else ["data"])
     differs = [] if missing else one.check()
     took = time.perf_counter() - began
     stale = not one.page_file.is_file() or one.page_file.read_text(encoding="utf-8") != one.rendered()

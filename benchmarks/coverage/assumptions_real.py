@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..arena.reading import draw
-from ..arena.reported import DATA, MODELS, NEEDS, read, some
+from ..arena.reported import DATA, MODELS, here, read, some
 from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import estimate, mean, table
@@ -134,7 +134,7 @@ EXPERIMENT = Experiment(
     quick=1,
     some=some,
     portion=lambda data, model: 1.0 if model == "given" else 0.2,
-    needs=NEEDS,
+    here=here,
 )
 
 if __name__ == "__main__":

@@ -187,6 +187,7 @@ EXPERIMENT = Experiment(
     picture,
     repetitions=16,
     quick=2,
+    figures={"covered": lambda kept, part: f"{_covered(_parts(kept)[part], 'default')[0]:.1f}"},
     some=lambda track, distribution, notion, n: (
         distribution in TRACKS[track] and notion in NOTIONS[track] and notion in TRACKS[track][distribution].notions
     ),

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from calibrant.data.problem import Problem
 
 from ..arena.reading import draw
-from ..arena.reported import DATA, MODELS, NEEDS, read, some
+from ..arena.reported import DATA, MODELS, here, read, some
 from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import mean, table
@@ -106,7 +106,7 @@ EXPERIMENT = Experiment(
     repetitions=2,
     quick=1,
     some=some,
-    needs=NEEDS,
+    here=here,
     at="docs/development/earlier_default_real.md",
 )
 

@@ -1,11 +1,13 @@
-"""A repair from the first report to the last, command by command, written to docs/repair_story.md.
+"""A recalibration from the first report to the last, command by command, written to docs/repair_story.md.
 
-    python -m benchmarks.real.repair_story --data FOLDER [--docs docs]
+    python -m benchmarks.arena.build --predictions --only .given --given FOLDER
+    python -m benchmarks.real.repair_story [--docs docs]
 
-FOLDER holds `cifar10_lenet5.npz` and `cifar10_wideresnet16x4.npz`: `y_prob` (10 000, K) and `y_true`, softmax outputs
-of public networks (EFS-OpenSource/calibration-framework, examples). Rows stay in a temporary folder; what commands
-print is the page.
+FOLDER holds `cifar10_lenet5.npz`: `y_prob` (10 000, 10) and `y_true`, softmax outputs of a public network
+(EFS-OpenSource/calibration-framework, examples). Rows stay in a temporary folder; what commands print is the page.
 """
+
+from __future__ import annotations
 
 from ..speed import one_thread  # noqa: F401 - before NumPy
 
@@ -16,6 +18,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -25,25 +28,83 @@ from calibrant.cli import main as calibrant
 from calibrant.data.writing import write_text
 
 from .. import arguments
+from ..arena.reported import read
+from ..experiment import wrapped
 
-NETWORKS = {"cifar10_lenet5": "LeNet-5", "cifar10_wideresnet16x4": "Wide ResNet 16×4"}
-ROWS = 5000
-#: What is typed, and how many lines of what is printed are shown (None: all).
-STEPS: list[tuple[str, int | None]] = [
-    ("report check.parquet", 15),
-    ("compare fit.parquet --save found.json", None),
-    ("fix fit.parquet --from found.json --save model.json", None),
-    ("apply model.json check.parquet --out repaired.parquet", None),
-    ("report repaired.parquet", 20),
-    ("compare repaired.parquet --calibrators identity,temperature,vector,matrix,isotonic", None),
-    ("compare fit.parquet --calibrators identity,temperature,isotonic", 8),
-    ("compare fit.parquet --goal calibration", 8),
-    ("compare few.parquet", None),
-]
+ROWS, FEW = 5000, 200
 
 
-def typed(command: str) -> str:
-    """What a command prints."""
+class Step(NamedTuple):
+    """What is typed, below a title and above what to look at; how many paragraphs of what is printed are shown."""
+
+    title: str
+    command: str
+    look: str
+    paragraphs: int | None = 2
+
+
+STEPS = (
+    Step(
+        "Is there anything to repair?",
+        "report check.parquet",
+        "Look at the first sentences: whether and where the probabilities are off, then by how much, and whether that "
+        "matters.",
+    ),
+    Step(
+        "Which calibrator?",
+        "compare fit.parquet --save found.json",
+        "Look at the error before and after, and at the interval of what the log-loss gains. The line marked `>` is "
+        "the choice; `change` is the change of the accuracy.",
+        None,
+    ),
+    Step(
+        "Fit it",
+        "fix fit.parquet --from found.json --save model.json",
+        "The choice is fitted once to all rows. Nothing is compared again, and the verdict left out here is that of "
+        "step 2.",
+        1,
+    ),
+    Step(
+        "Apply it to other rows",
+        "apply model.json check.parquet --out repaired.parquet",
+        "`repaired.parquet` has calibrated probabilities in place of the scores; other columns stay.",
+    ),
+    Step(
+        "Did it help?",
+        "report repaired.parquet",
+        "The calibrator has not seen these rows. Look at the upper end of the interval: how large an error is still "
+        "possible.",
+    ),
+    Step(
+        "Would another repair gain more?",
+        "compare repaired.parquet",
+        "Compare the change of the log-loss with that of step 2: it is what is left to gain.",
+    ),
+    Step(
+        f"With {FEW} rows only",
+        "compare few.parquet",
+        "Look at the interval of the error after the repair, and at how much of the original scores is kept.",
+    ),
+)
+
+PAGE = """# A recalibration, from the first report to the last
+
+This page follows one network, LeNet-5 on CIFAR-10, through the commands that find, repair and check miscalibration. A
+calibrator is judged by rows that it was not fitted to: `fit.parquet` and `check.parquet` are random halves of the test
+set, {rows:,} rows each with the columns `y_true` and `p_0` … `p_9`. `few.parquet` is the first {few} rows of
+`fit.parquet`. `…` stands for lines that are left out here.
+
+{steps}
+
+How the other calibrators do on this network and on two others: [repair](repair.md). How to choose among them:
+[calibrators](calibrators.md).
+
+Written by `python -m benchmarks.real.repair_story`.
+"""
+
+
+def typed(command: str) -> list[str]:
+    """Lines that a command prints."""
     out = io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["calibrant", *command.split()]),
@@ -52,57 +113,49 @@ def typed(command: str) -> str:
         contextlib.suppress(SystemExit),
     ):
         calibrant()
-    return out.getvalue().strip("\n")
+    return out.getvalue().strip("\n").split("\n")
 
 
 def rows(y: np.ndarray, p: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame({"y_true": y} | {f"p_{k}": p[:, k] for k in range(p.shape[1])})
 
 
-def story(file: Path) -> str:
-    """Every step and what it prints, in a folder that is removed."""
-    data = np.load(file)
-    order = np.random.default_rng(0).permutation(len(data["y_true"]))
-    y, p = data["y_true"][order], data["y_prob"][order]
-    lines = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name, part in (("fit", slice(ROWS)), ("check", slice(ROWS, 2 * ROWS)), ("few", slice(200))):
-            rows(y[part], p[part]).write_parquet(f"{name}.parquet")
-        for command, most in STEPS:
-            said = typed(command).split("\n")
-            cut = [*said[:most], "…"] if most is not None and len(said) > most else said
-            lines += ["```", f"$ calibrant {command}", *cut, "```", ""]
-            print(*lines[-len(cut) - 4 :], sep="\n", flush=True)
+def told(number: int, step: Step) -> str:
+    """A step and what it prints."""
+    said = typed(step.command)
+    ends = [i for i, line in enumerate([*said, ""]) if not line]
+    if step.paragraphs is not None and len(ends) > step.paragraphs:
+        said = [*said[: ends[step.paragraphs - 1]], "…", *(line for line in said[-1:] if line.startswith("wrote"))]
+    lines = [
+        f"## {number}. {step.title}",
+        "",
+        "```",
+        f"$ calibrant {step.command}",
+        *said,
+        "```",
+        "",
+        wrapped(step.look),
+    ]
+    print(*lines, "", sep="\n", flush=True)
     return "\n".join(lines)
-
-
-PAGE = """# A repair, from the first report to the last
-
-Written by `python -m benchmarks.real.repair_story`: what the commands print for softmax outputs of public networks on
-the CIFAR-10 test set, 5,000 rows to fit (`fit.parquet`; its first 200 are `few.parquet`) and 5,000 to check.
-
-What to look at: `compare` says what the error was and what it is after the repair on rows held out, with an interval;
-whether that is still miscalibration; what the log-loss gains, and whether that is more than noise; and who would be
-better calibrated at what price. `fix --from` fits the choice once and repeats nothing of the comparison. The report of
-repaired rows says whether anything is left that matters; asked to repair them again, `compare` says what that would
-gain. `--goal calibration` chooses by the calibration error, among those that do no harm. Of 200 rows it is said what
-they leave open.
-
-{stories}
-"""
 
 
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the networks")
     parser.add_argument(
         "--docs", type=Path, default=Path("docs"), help="where the page is written (default %(default)s)"
     )
     options = parser.parse_args()
     os.environ["COLUMNS"] = "100"
     docs = options.docs.resolve()
-    stories = [f"## {name}\n\n{story((options.data / f'{file}.npz').resolve())}" for file, name in NETWORKS.items()]
-    write_text(docs / "repair_story.md", PAGE.format(stories="\n".join(stories)).rstrip() + "\n")
+    one = read("cifar10_lenet5", "given", truths=False)
+    order = np.random.default_rng(0).permutation(len(one.y_true))
+    y, p = one.y_true[order], one.y_prob[order]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, part in (("fit", slice(ROWS)), ("check", slice(ROWS, 2 * ROWS)), ("few", slice(FEW))):
+            rows(y[part], p[part]).write_parquet(f"{name}.parquet")
+        steps = [told(number, step) for number, step in enumerate(STEPS, 1)]
+    write_text(docs / "repair_story.md", PAGE.format(rows=ROWS, few=FEW, steps="\n\n".join(steps)))
 
 
 if __name__ == "__main__":

@@ -95,6 +95,24 @@ def test_what_cannot_be_repeated_here_is_said(parts, monkeypatch):
         one.main()
 
 
+def test_only_cases_whose_data_are_here_are_repeated(parts):
+    one = made(parts)
+    assert one.run(2)
+    drifted = {"sample": lambda family, n, seed: {"mean": 0.0, "seconds": 0.0}}
+    some = replace(one, here=lambda family, n: n == 5, quick=100)
+    assert some.check() == []
+    assert {text.split(", sample")[0] for text in replace(some, **drifted).check()} == {
+        f"mean of {{'family': {family!r}, 'n': 5}}" for family in ("one", "other, one")
+    }
+    none = replace(one, here=lambda family, n: False, **drifted)
+    assert none.check() == ["no data of any case are on this machine"]
+    none.page_file.parent.mkdir(parents=True, exist_ok=True)
+    none.page_file.write_text(none.rendered(), encoding="utf-8")
+    cells, wrong = parts["status"].line(none)
+    assert cells[3] == "needs data"
+    assert not wrong
+
+
 def test_numbers_that_would_hide_what_tells_cases_apart_are_refused_and_nothing_is_lost(parts):
     one = made(parts, sample=lambda family, n, seed: {"n": 1.0})
     with pytest.raises(ValueError, match=r"numbers have names of cases: \['n'\]"):
