@@ -7,7 +7,7 @@ import calibrant as cal
 
 pytestmark = pytest.mark.slow
 
-_N, _REPETITIONS = 250, 80
+_N, _REPETITIONS = 250, 40
 
 
 def features(rng, grouped):

@@ -101,7 +101,7 @@ def test_two_classes_that_carry_all_noise_count_as_two():
     """Ten classes, of which rows are torn between the first two: their errors are the same."""
     rng = np.random.default_rng(11)
     found = []
-    for _ in range(150):
+    for _ in range(60):
         q = np.full((150, 10), 1e-6)
         q[:, 0] = rng.random(150)
         q[:, 1] = 1 - q[:, 0] - 8e-6
@@ -109,7 +109,7 @@ def test_two_classes_that_carry_all_noise_count_as_two():
         y = (rng.random(150) > q[:, 0]).astype(int)
         problems = [Problem(q[:, j], (y == j).astype(int)) for j in range(10)]
         found.append(sums_of(problems, [0.1] * 10, rng, dependent=True).result.pvalue <= 0.05)
-    assert np.mean(found) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
+    assert np.mean(found) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
 
 
 @pytest.mark.slow
@@ -177,12 +177,12 @@ def test_the_worst_class_of_top_labels_is_the_worst_when_predicted():
 def test_classes_that_share_rows_do_not_make_it_reject_more(k):
     rng = np.random.default_rng(k)
     found = []
-    for _ in range(200):
+    for _ in range(80):
         q = rng.dirichlet(np.ones(k), 200)
         y = (rng.random((200, 1)) > q.cumsum(axis=1)).sum(axis=1)
         problems = [Problem(q[:, j], (y == j).astype(int)) for j in range(k)]
         found.append(sums_of(problems, [1 / k] * k, rng, dependent=True).result.pvalue <= 0.05)
-    assert np.mean(found) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.mean(found) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 80)
 
 
 def verdicts(n, kind, repetitions, strength=1.0):
