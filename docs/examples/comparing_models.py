@@ -30,7 +30,7 @@ def season(n_games: int = 400, reads: int = 6, seed: int = 0) -> tuple:
     before = np.repeat(ndtr(strength / 1.2)[:, None], reads, axis=1)
     models = {
         "live": right,
-        "live, too sure": expit(1.7 * logit(np.clip(right, 1e-6, 1 - 1e-6))),
+        "overconfident": expit(1.7 * logit(np.clip(right, 1e-6, 1 - 1e-6))),
         "before the game": before,
     }
     game = np.repeat(np.arange(n_games), reads)
@@ -78,7 +78,7 @@ no independent witnesses: `groups=game` says so.
 - **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts
   that know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
 - **Groups** change what is known of the noise, not the scores. Taken for independent, these rows would give the
-  difference of the log-losses of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is
+  difference of the log-losses of "live" and "overconfident" a standard error of {se_rows:.5f}; it is
   {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f} of independent
   rows, is mostly the same {games} results six times over: with groups it is {squared_groups:.4f}.
 - **Several pairs** find a difference by chance more often than one does: p-values in brackets are adjusted (Holm).
@@ -91,7 +91,7 @@ no independent witnesses: `groups=game` says so.
 
 On samples of which the true differences are known:
 
-<!-- answers coverage.model_comparison_coverage coverage.groups_comparisons -->
+<!-- answers coverage.model_comparison_coverage -->
 <!-- end -->
 
 What stays weak:
@@ -139,7 +139,7 @@ def main() -> None:
     y, models, game = season()
     found = cal.compare_models(y, models, groups=game, random_state=0)
     alone = cal.compare_models(y, models, random_state=0)
-    of = ("log-loss", "live", "live, too sure")
+    of = ("log-loss", "live", "overconfident")
     save(cal.plot.ModelComparisonDisplay(found).plot().figure_, images / "model_comparison.png")
     ranked = ranks()
     save(cal.plot.CriticalDifferenceDisplay(ranked).plot().figure_, images / "critical_difference.png")
