@@ -63,7 +63,7 @@ class Experiment:
     repetitions : int
         Samples of a case.
     quick : int
-        Samples that ``--quick`` repeats: together no more than five seconds.
+        Samples that ``--quick`` repeats: together no more than five seconds; 0 where another machine repeats none.
     timed : collection of str
         Numbers that are times, which nothing repeats.
     figures : mapping of str to callables

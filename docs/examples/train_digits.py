@@ -1,64 +1,43 @@
-"""Train a small CNN on scikit-learn's digits for accuracy and calibration: `docs/training.md`.
+"""Train a small CNN on scikit-learn's digits with calibration losses, and measure it: `docs/training.md`.
 
-    pip install torch torchmetrics "calibrant[torch,plot]"
-    python docs/examples/train_digits.py --docs docs [--seeds 5] [--epochs 200]
+    pip install torch torchmetrics calibrant
+    python docs/examples/train_digits.py [--seeds 2] [--epochs 200]
 
-Cross-entropy (XE), with the MMCE penalty, focal loss FL-53 and KDE-XE (Popordanoska et al. 2022) over grids of λ;
-before and after temperature scaling. Every method sees the same splits, first weights and batches, so that differences
-are paired.
+Every loss sees the same splits, first weights and batches, so that differences are paired.
+`python -m benchmarks.training_digits` has more losses and more seeds.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
-from training_parts.forest import digits_gaps, draw_digits
 
 import calibrant as cal
-from calibrant.torch import DirichletKernelLoss, FocalLoss, MMCELoss
+from calibrant.torch import DirichletKernelLoss, FocalLoss, MMCELoss, TemperatureScaler
 
 TRAIN, VALIDATION, BATCH = 300, 300, 64
 Loss = Callable[[Tensor, Tensor], Tensor]
+Part = tuple[Tensor, Tensor]
 
 
-@dataclass(frozen=True)
-class Method:
-    """A loss by family and weight of its penalty (None where it has none)."""
-
-    family: str
-    weight: float | None
-    loss: Loss
-
-    def __str__(self) -> str:
-        return self.family if self.weight is None else f"{self.family}, λ = {self.weight:g}"
+def plus(penalty: nn.Module) -> Loss:
+    """Cross-entropy with a penalty."""
+    return lambda logits, target: nn.functional.cross_entropy(logits, target) + penalty(logits, target)
 
 
-def methods() -> list[Method]:
-    """What is compared."""
-    xe = nn.CrossEntropyLoss()
-
-    def plus(penalty: nn.Module) -> Loss:
-        return lambda logits, target: xe(logits, target) + penalty(logits, target)
-
-    out = [Method("XE", None, xe), Method("FL-53", None, FocalLoss("fl-53"))]
-    out += [Method("MMCE", w, plus(MMCELoss(weight=w))) for w in (0.5, 2.0, 8.0)]
-    out += [Method("KDE-XE", w, plus(DirichletKernelLoss(weight=w))) for w in (0.01, 0.1, 0.2, 0.5, 2.0)]
-    narrow = (0.01, 0.05, 0.1)
-    out += [Method("KDE-XE, h = 0.001", w, plus(DirichletKernelLoss(0.001, weight=w))) for w in narrow]
-    debiased = {"norm": 2, "orientation": "query", "debias": "cross", "residual": True}
-    out += [Method("KDE-XE, debiased", w, plus(DirichletKernelLoss(weight=w, **debiased))) for w in (0.1, 0.5, 2.0)]
-    return out
+LOSSES: dict[str, Loss] = {
+    "cross-entropy": nn.CrossEntropyLoss(),
+    "focal": FocalLoss("fl-53"),
+    "MMCE": plus(MMCELoss(weight=2.0)),
+    "KDE-XE": plus(DirichletKernelLoss(0.001, weight=0.1)),
+}
 
 
 class SmallCNN(nn.Sequential):
@@ -72,7 +51,7 @@ class SmallCNN(nn.Sequential):
         )  # fmt: skip
 
 
-def split(seed: int) -> tuple[tuple[Tensor, Tensor], ...]:
+def split(seed: int) -> tuple[Part, ...]:
     """Training, validation and test images."""
     digits = load_digits()
     x, y = digits.images[:, None].astype(np.float32) / 16, digits.target
@@ -103,177 +82,44 @@ def one_epoch(model: nn.Module, optimiser: torch.optim.Optimizer, loss: Loss, x:
             optimiser.step()
 
 
-def temperature(logits: np.ndarray, y: np.ndarray) -> float:
-    """The one that makes the log-loss of held-out rows least."""
-
-    def log_loss(log_t: float) -> float:
-        return -float(log_softmax(logits / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())
-
-    return float(np.exp(minimize_scalar(log_loss, bounds=(-3, 3), method="bounded").x))
+@torch.no_grad()
+def before_and_after(model: nn.Module, validation: Part, test: Part) -> list[dict[str, float]]:
+    """Measures of the test images, before and after temperature scaling."""
+    logits, (x_val, y_val) = model(test[0]).double(), validation
+    scaler = TemperatureScaler().fit(model(x_val).double(), y_val)
+    return [judge(one.numpy(), test[1].numpy()) for one in (logits, scaler(logits))]
 
 
 def judge(logits: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Accuracy in percent, log-loss and calibration errors of test rows."""
-    p = softmax(logits.astype(np.float64), axis=1)
-    arguments = {"labels": list(range(10))}
+    """Accuracy in percent, log-loss and calibration errors."""
+    logs = log_softmax(logits, axis=1)
+    p, given = np.exp(logs), {"labels": list(range(10))}
     return {
         "accuracy": 100 * float((p.argmax(axis=1) == y).mean()),
-        "log-loss": -float(log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(y)), y].mean()),
-        "canonical L1": cal.calibration_error(y, p, notion="canonical", **arguments),
-        "canonical square": cal.squared_calibration_error(y, p, notion="canonical", **arguments),
-        "class-wise": cal.calibration_error(y, p, notion="classwise", **arguments),
-        "confidence": cal.calibration_error(y, p, notion="confidence", **arguments),
+        "log-loss": -float(logs[np.arange(len(y)), y].mean()),
+        "canonical L1": cal.calibration_error(y, p, notion="canonical", **given),
+        "canonical square": cal.squared_calibration_error(y, p, notion="canonical", **given),
+        "class-wise": cal.calibration_error(y, p, notion="classwise", **given),
+        "confidence": cal.calibration_error(y, p, notion="confidence", **given),
     }
-
-
-def experiment(seeds: int, epochs: int) -> tuple[list[Method], dict[str, np.ndarray]]:
-    """Measures of every method, seed, and before and after temperature scaling: arrays (methods, seeds, 2)."""
-    compared = methods()
-    found: dict[str, np.ndarray] = {}
-    for s in range(seeds):
-        (x, y), (x_val, y_val), (x_test, y_test) = split(s)
-        for m, method in enumerate(compared):
-            model = train(method.loss, x, y, s, epochs)
-            with torch.no_grad():
-                val, test = model(x_val).numpy(), model(x_test).numpy()
-            t = temperature(val, y_val.numpy())
-            for after, logits in enumerate((test, test / t)):
-                for name, value in judge(logits, y_test.numpy()).items():
-                    found.setdefault(name, np.full((len(compared), seeds, 2), np.nan))[m, s, after] = value
-        print(f"seed {s + 1} of {seeds}", flush=True)
-    return compared, found
-
-
-def step_times(epochs: int = 40) -> dict[str, float]:
-    """Median CPU milliseconds of a training step with XE and with KDE-XE, epochs taking turns, for two networks.
-
-    The penalty costs the same whatever the network, so its share falls as the network grows.
-    """
-    (x, y), *_ = split(0)
-    xe, penalty = nn.CrossEntropyLoss(), DirichletKernelLoss(weight=0.1)
-    wide = nn.Sequential(
-        nn.Conv2d(1, 128, 3, padding=1), nn.ReLU(), nn.Conv2d(128, 256, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4096, 10),
-    )  # fmt: skip
-    both: Loss = lambda logits, target: xe(logits, target) + penalty(logits, target)  # noqa: E731
-    out: dict[str, list[float]] = {}
-    for name, model, rounds in (("small", SmallCNN(), epochs), ("wide", wide, max(2, epochs // 4))):
-        optimiser = torch.optim.Adam(model.parameters())
-        for _ in range(rounds):
-            for loss_name, loss in (("XE", xe), ("KDE-XE", both)):
-                start = time.process_time()
-                one_epoch(model, optimiser, loss, x, y)
-                out.setdefault(f"{name} {loss_name}", []).append(
-                    1000 * (time.process_time() - start) / (TRAIN // BATCH)
-                )
-    return {name: float(np.median(values)) for name, values in out.items()}
-
-
-def cell(values: np.ndarray, digits: int) -> str:
-    """Mean and standard error over seeds."""
-    return f"{values.mean():.{digits}f} ± {values.std(ddof=1) / np.sqrt(len(values)):.{digits}f}".replace("-", "−")
-
-
-def table(compared: list[Method], found: dict[str, np.ndarray], after: int) -> str:
-    """One row a method."""
-    digits = {name: 1 if name == "accuracy" else 4 if name == "canonical square" else 3 for name in found}
-    lines = ["| loss | " + " | ".join(found) + " |", "|---" * (1 + len(found)) + "|"]
-    for i, method in enumerate(compared):
-        cells = (cell(values[i, :, after], digits[name]) for name, values in found.items())
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def verdict(difference: np.ndarray, *, lower_is_better: bool = True) -> str:
-    """Mean paired difference to XE with its standard error, in words where it is beyond two of them."""
-    mean, se = difference.mean(), difference.std(ddof=1) / np.sqrt(len(difference))
-    words = "no clear difference"
-    if abs(mean) > 2 * se:
-        words = "better" if (mean < 0) == lower_is_better else "worse"
-    return f"{mean:+.3f} ± {se:.3f}: {words}".replace("-", "−")
-
-
-def claims(compared: list[Method], found: dict[str, np.ndarray]) -> str:
-    """Every method against XE, seed by seed."""
-    lines = [
-        "| loss | accuracy (points) | canonical L1 | after temperature scaling | log-loss after |",
-        "|---" * 5 + "|",
-    ]
-    for i, method in enumerate(compared[1:], start=1):
-        d = {name: values[i] - values[0] for name, values in found.items()}
-        cells = [
-            verdict(d["accuracy"][:, 0], lower_is_better=False),
-            verdict(d["canonical L1"][:, 0]),
-            verdict(d["canonical L1"][:, 1]),
-            verdict(d["log-loss"][:, 1]),
-        ]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def held(compared: list[Method], found: dict[str, np.ndarray], shares: dict[str, float]) -> str:
-    """What held of the paper's claims and what did not, counted."""
-
-    def count(family: str, measure: str, after: int, *, lower_is_better: bool = True) -> str:
-        words = [
-            verdict(found[measure][i, :, after] - found[measure][0, :, after], lower_is_better=lower_is_better)
-            for i, method in enumerate(compared)
-            if method.family == family
-        ]
-        ends = [word.split(": ")[1] for word in words]
-        return f"{ends.count('better')} better, {ends.count('worse')} worse, {len(ends)} in all"
-
-    small, wide = (f"{shares[net]:.0f} %" for net in ("small", "wide"))
-    lines = [
-        f"- {family}: *the canonical error falls*: {count(family, 'canonical L1', 0)}; after temperature scaling "
-        f"{count(family, 'canonical L1', 1)}. *The log-loss falls*: {count(family, 'log-loss', 0)}; after temperature "
-        f"scaling {count(family, 'log-loss', 1)}. *Accuracy*: {count(family, 'accuracy', 0, lower_is_better=False)}."
-        for family in ("KDE-XE", "KDE-XE, h = 0.001")
-    ]
-    lines.append(f"- *It costs at most 3 % of an epoch*: {small} for the small network, {wide} for the wide one.")
-    return "\n".join(lines)
-
-
-def page(compared: list[Method], found: dict[str, np.ndarray], times: dict[str, float], options: str) -> str:
-    """Markdown."""
-    shares = {net: 100 * (times[f"{net} KDE-XE"] / times[f"{net} XE"] - 1) for net in ("small", "wide")}
-    cost = times["small KDE-XE"] - times["small XE"]
-    notes = Path(__file__).with_name("train_digits.md").read_text(encoding="utf-8")
-    return notes.format(
-        options=options,
-        train=TRAIN,
-        validation=VALIDATION,
-        test=1797 - TRAIN - VALIDATION,
-        seeds=found["accuracy"].shape[1],
-        before=table(compared, found, 0),
-        after=table(compared, found, 1),
-        claims=claims(compared, found),
-        held=held(compared, found, shares),
-        small=times["small XE"],
-        wide=times["wide XE"],
-        small_share=shares["small"],
-        wide_share=shares["wide"],
-        cost=cost,
-        long=cost / 0.03,
-    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", type=Path, default=Path("docs"))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=200)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    compared, found = experiment(options.seeds, options.epochs)
-    (options.docs / "images").mkdir(parents=True, exist_ok=True)
-    draw_digits(digits_gaps(claims(compared, found)), options.docs / "images" / "training.png")
-    times = step_times()
-    words = f"--seeds {options.seeds} --epochs {options.epochs}"
-    path = options.docs / "training.md"
-    # What mixup_laplace.py wrote is at the end, and stays.
-    rest = "".join(path.read_text(encoding="utf-8").partition("## Mixup")[1:]) if path.exists() else ""
-    path.write_text(f"{page(compared, found, times, words)}\n{rest}".rstrip() + "\n", encoding="utf-8")
+    shown = {"accuracy": 1, "log-loss": 3, "canonical L1": 3}
+    print(f"{'means over seeds':28}" + "".join(f"{measure:>14}" for measure in shown))
+    for name, loss in LOSSES.items():
+        found = []
+        for seed in range(options.seeds):
+            (x, y), validation, test = split(seed)
+            found.append(before_and_after(train(loss, x, y, seed, options.epochs), validation, test))
+        for i, row in enumerate((name, f"{name}, temperature")):
+            means = {measure: np.mean([one[i][measure] for one in found]) for measure in shown}
+            print(f"{row:28}" + "".join(f"{means[one]:14.{digits}f}" for one, digits in shown.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The tables of trainings and the example of mixup and Laplace: their parts, and whole runs on rows as in KEEL."""
 
+import importlib
 import json
 import re
-import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
@@ -25,8 +27,22 @@ def parts(monkeypatch):
     import training_parts.data
     import training_parts.networks
     import training_parts.results
+    import training_parts.settings
 
     return training_parts
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a script of the examples here, as from a command line."""
+
+    def call(script, *arguments):
+        monkeypatch.syspath_prepend(str(EXAMPLES))
+        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+        with mpl.rc_context():
+            importlib.import_module(script).main()
+
+    return call
 
 
 @pytest.fixture
@@ -113,12 +129,15 @@ def test_differences_have_students_interval(parts):
 
 
 @pytest.mark.slow
-def test_the_tables_are_made_and_resumed(keel):
-    run, page = keel / "runs.jsonl", keel / "page.md"
-    command = [sys.executable, str(EXAMPLES / "train_tables.py"), "--run", str(run), "--data", str(keel)]
-    command += ["--seeds", "2", "--only", "optdigits, 1", "--page", str(page)]
-    subprocess.run(command, check=True, timeout=600)
-    lines = [json.loads(line) for line in run.read_text().splitlines()]
+def test_the_tables_are_made_and_resumed(run, parts, monkeypatch, keel):
+    """With a third of the epochs, and fewer rows to choose by and to report on."""
+    few = [replace(one, recipe=replace(one.recipe, epochs=20)) for one in parts.settings.SETTINGS]
+    monkeypatch.setattr(importlib.import_module("train_tables"), "SETTINGS", few)
+    monkeypatch.setitem(parts.settings.SIZES, "optdigits", (400, 200, 400))
+    runs, page = keel / "runs.jsonl", keel / "page.md"
+    given = ["--run", runs, "--data", keel, "--seeds", 2, "--only", "optdigits, 1"]
+    run("train_tables", *given, "--page", page)
+    lines = [json.loads(line) for line in runs.read_text().splitlines()]
     xe = {line["seed"]: line for line in lines if line["family"] == "XE"}
     assert sorted(xe) == [0, 1]
     assert all(line["test"]["accuracy"] > 85 for line in xe.values())
@@ -129,25 +148,18 @@ def test_the_tables_are_made_and_resumed(keel):
     assert mean == pytest.approx(np.mean([line["test"]["accuracy"] for line in xe.values()]), rel=1e-5)
     assert "Not finished, and left out" in page.read_text(encoding="utf-8")
     # What was cut off in the middle of a line is run again, and nothing else is.
-    whole = run.read_text()
-    run.write_text(whole[:-40])
-    subprocess.run(command, check=True, timeout=600)
-    again = run.read_text().splitlines()
+    whole = runs.read_text()
+    runs.write_text(whole[:-40])
+    run("train_tables", *given)
+    again = runs.read_text().splitlines()
     assert again[:-1] == whole.splitlines()[:-1]
     assert json.loads(again[-1])["test"] == lines[-1]["test"]
 
 
 @pytest.mark.slow
-def test_mixup_and_laplace_run(keel):
-    (keel / "training.md").write_text("# What was there\n", encoding="utf-8")
-    command = [sys.executable, str(EXAMPLES / "mixup_laplace.py"), "--data", str(keel), "--name", "optdigits"]
-    command += ["--rows", "400", "500", "800", "--seeds", "2", "--epochs", "15", "--docs", str(keel)]
-    for _ in range(2):
-        subprocess.run(command, check=True, timeout=600)
-    text = (keel / "training.md").read_text(encoding="utf-8")
-    assert text.startswith("# What was there\n\n## Mixup and")
-    assert text.count("## Mixup") == 1
-    lines = [line for line in text.splitlines() if re.match(r"\| (XE|mixup)", line)]
+def test_mixup_and_laplace_run(run, keel, capsys):
+    run("mixup_laplace", "--data", keel, "--name", "optdigits", "--rows", 400, 500, 800, "--seeds", 2, "--epochs", 15)
+    lines = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\| (XE|mixup)", line)]
     rows = {name: cells for name, *cells in (line.strip("| ").split(" | ") for line in lines)}
     assert list(rows) == [a + b for a in ("XE", "mixup") for b in ("", ", temperature", ", Laplace")]
     assert rows["XE"][0] == rows["XE, temperature"][0]  # a temperature changes no accuracy

@@ -74,7 +74,8 @@ def binned() -> str:
 @PAPER.item("Dirichlet kernel", "the density of Dirichlet(f_i / h + 1) at f_j", "`DirichletKernel(h)`")
 def kernel() -> str:
     y, q = _rows()
-    theirs = [(np.abs(_conditional(y, q) - q) ** p).sum(axis=1).mean() ** (1 / p) for p in (1, 2)]
+    gaps = np.abs(_conditional(y, q) - q)
+    theirs = [(gaps**p).sum(axis=1).mean() ** (1 / p) for p in (1, 2)]
     ours = [
         cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H), norm=p)
         for p in (1, 2)

@@ -1,8 +1,7 @@
-"""Pictures of differences with intervals: what they show is what is printed, or in the data files of a page."""
+"""The picture of differences with intervals, from the data files of a page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ BETTER, WORSE, NEITHER = OURS, COLORS[1], "0.6"
 #: Rows of the picture of settings, and columns: methods and measures.
 SHOWN = ("XE, temperature", "XE, stopped early", "mixup", "MMCE", "KDE-XE")
 MEASURES = ("canonical debiased", "class-wise", "log-loss")
-_NUMBER = r"([+−-]?\d+\.\d+)"
 
 
 @dataclass(frozen=True)
@@ -33,18 +31,6 @@ class Gap:
     color: str
 
 
-def digits_gaps(table: str) -> list[Gap]:
-    """Differences of the table of docs/training.md: mean ± standard error, drawn with two of them."""
-    names = ("accuracy, points", "canonical L1", "canonical L1, temperature after", "log-loss, temperature after")
-    found = []
-    for row, *cells in _cells(table):
-        for measure, cell in zip(names, cells, strict=True):
-            mean, se = map(_value, re.match(f"{_NUMBER} ± {_NUMBER}", cell).groups())  # type: ignore[union-attr]
-            color = BETTER if cell.endswith("better") else WORSE if cell.endswith("worse") else NEITHER
-            found.append(Gap(row, measure, mean, mean - 2 * se, mean + 2 * se, color))
-    return found
-
-
 def settings_gaps(rows: pl.DataFrame) -> dict[tuple[str, str], list[Gap]]:
     """By method and measure: a difference a setting, in percent of cross-entropy's mean."""
     of_xe = {(r["setting"], r["measure"]): r["mean"] for r in rows.filter(method="XE").to_dicts()}
@@ -55,19 +41,6 @@ def settings_gaps(rows: pl.DataFrame) -> dict[tuple[str, str], list[Gap]]:
         gap = Gap(r["setting"], r["measure"], *share, colors.get(r["verdict"], NEITHER))
         found.setdefault((r["method"], r["measure"]), []).append(gap)
     return found
-
-
-def draw_digits(gaps: Sequence[Gap], path: Path) -> None:
-    """A panel a measure, a row a loss."""
-    look()
-    measures, rows = (list(dict.fromkeys(values)) for values in ((g.measure for g in gaps), (g.row for g in gaps)))
-    figure, axes = plt.subplots(1, len(measures), figsize=(11.6, 4.9), sharey=True)
-    figure.subplots_adjust(left=0.185, right=0.99, top=0.83, bottom=0.07, wspace=0.08)
-    for ax, measure in zip(axes, measures, strict=True):
-        _forest(ax, [g for g in gaps if g.measure == measure], rows)
-        ax.set_title(measure, fontsize=9.5)
-    _headed(figure, "Differences to cross-entropy on the same seeds, ± 2 standard errors")
-    save(figure, path)
 
 
 def draw_settings(gaps: dict[tuple[str, str], list[Gap]], path: Path) -> None:
@@ -111,13 +84,3 @@ def _headed(figure: plt.Figure, title: str) -> None:
         (0.6, "0.45", "○ not told apart"),
     ):
         figure.text(x, height, words, color=color, fontsize=9.5, va="top")
-
-
-def _cells(table: str) -> list[list[str]]:
-    """Rows below the head."""
-    lines = [line for line in table.strip().split("\n") if line.startswith("|")][2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-def _value(text: str) -> float:
-    return float(text.replace("−", "-"))
