@@ -124,10 +124,10 @@ row with a small part of the wealth. So a change is found about as soon however 
 `since` is the row at which the alternative that fits best begins to fit. With `horizon=None` the guarantee is for ever,
 and changes are found later.
 
-Of calibrated streams of 100,000 rows
-<!-- figure coverage.monitor alarms "horizon 100,000" -->?<!-- end --> % alarmed with a horizon, and
-<!-- figure coverage.monitor alarms "no horizon" -->?<!-- end --> % without one. A change was found after
-<!-- figure coverage.monitor delays "horizon 100,000" -->?<!-- end --> times as many rows as by the best window in
+Of calibrated streams of 100,000
+rows <!-- figure coverage.monitor alarms "horizon 100,000" -->?<!-- end --> % alarmed with a horizon,
+and <!-- figure coverage.monitor alarms "no horizon" -->?<!-- end --> % without one. A change was found
+after <!-- figure coverage.monitor delays "horizon 100,000" -->?<!-- end --> times as many rows as by the best window in
 hindsight, which nobody has, and after <!-- figure coverage.monitor delays "no horizon" -->?<!-- end --> times as many
 without a horizon:
 [benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor would be

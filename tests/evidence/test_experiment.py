@@ -279,6 +279,16 @@ def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
     assert parts["quotes"].filled(asked, page) == f"<!-- questions coverage.means -->\n\n{listed}\n\n<!-- end -->"
 
 
+def test_no_line_begins_with_a_quotation_which_would_end_its_paragraph(parts):
+    begun = [
+        f"{page.relative_to(parts['quotes'].ROOT)}:{i}"
+        for page in parts["quotes"].pages()
+        for i, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
+        if line.lstrip().startswith("<!-- figure")
+    ]
+    assert not begun
+
+
 def test_experiments_of_the_project_are_found_and_their_data_is_theirs(parts, monkeypatch):
     monkeypatch.undo()
     sys.path.insert(0, str(ROOT))
