@@ -217,8 +217,8 @@ def answer(kept: Kept) -> str:
     average = np.mean([value for value, _ in shares.values()])
     sizes = ", ".join(f"{sum(case[1] == str(n) for case in missed)} of {n:,} rows" for n in SIZES)
     return (
-        f"The intervals cover in {average:.1f} % on average. Below 95 % by more than two standard errors: {len(missed)} "
-        f"of {len(shares)} shares ({sizes}); the lowest is {value:.1f} ± "
+        f"The intervals cover in {average:.1f} % on average. Below 95 % by more than two standard errors: "
+        f"{len(missed)} of {len(shares)} shares ({sizes}); the lowest is {value:.1f} ± "
         f"{error:.1f} % ({models}, {int(n):,} rows, {rows}, {MEASURES[measure]}). Where there is no difference, "
         f"{100 * np.mean(none):.1f} % of intervals leave out 0 (5 % is the aim)."
     )

@@ -125,6 +125,17 @@ def test_mixture_weights_reach_the_optimum(seed):
     assert loss(got) <= want.fun + 1e-9
 
 
+@pytest.mark.parametrize("apart", [0, 1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-12])
+def test_mixture_weights_reach_the_optimum_where_columns_are_nearly_multiples(apart):
+    """As of scores that are nearly always right: 1 after sharpening, nearly 1 before, and ½."""
+    rng = np.random.default_rng(0)
+    seen = np.column_stack([np.ones(100), 1 - apart * rng.random(100), np.full(100, 0.5)])
+    got, violation, steps = mixture_weights(seen, np.ones(100))
+    assert violation < 1e-6
+    assert steps < 60
+    assert -np.log(seen @ got).mean() < 1e-6
+
+
 def wrong_and_right(n=4000):
     """Scores that one candidate repairs, and another leaves too sure but of less log-loss for one class."""
     rng = np.random.default_rng(0)

@@ -21,6 +21,8 @@ _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
 #: Pivot of a scaled Hessian above which no direction is flat, and the share of the largest curvature below which one
 #: is: of rounding, as of a common shift of all logits, or of slopes where all scores are equal.
 _SURE, _FLAT, _NOTHING = 1e-4, 1e-11, 1e-20
+#: Slope of a flat direction, in units of the curvature's root, that no rounding makes; least curvature there.
+_SLOPING, _LEAST = 1e-6, 1e-15
 
 #: A mean log-loss that only separated classes reach: it decreases for ever as parameters grow.
 _SEPARATED = 1e-7
@@ -114,8 +116,10 @@ def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None =
 def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray) -> FloatArray:
     """Newton's step of the free components, 0 for others.
 
-    Along flat directions, which change nothing, a step would be a rounding error divided by another: it has no part in
-    them, so that of all optima the one nearest to the start is found, whatever the order of the rows.
+    Along flat directions that change nothing, a step would be a rounding error divided by another: it has no part in
+    them, so that of all optima the one nearest to the start is found, whatever the order of the rows. Where a flat
+    direction slopes, as weights of a mixture do where its columns are multiples of each other, it is long, and bounds
+    end it.
     """
     from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -140,7 +144,9 @@ def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray
     if not curved.any():
         out[free] = -slope
         return out
-    step = vectors[:, curved] @ ((slope / scale) @ vectors[:, curved] / values[curved]) / scale
+    slopes = (slope / scale) @ vectors
+    curved |= np.abs(slopes) > _SLOPING
+    step = vectors[:, curved] @ (slopes[curved] / np.maximum(values[curved], _LEAST * values[-1])) / scale
     flat = np.linalg.qr(vectors[:, ~curved] / scale[:, None])[0]
     out[free] = flat @ (flat.T @ step) - step
     return out
