@@ -135,7 +135,7 @@ class EmpiricalBayes(PosteriorEstimator):
     ``groups``, draws add to the coefficients of the constant and the first two cosines a nuisance shared by the rows of
     a group, with the variance of their design effects: it is neither evidence nor error. Warns with
     :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and the pass
-    over the rows; twice that where there are ranges. Accuracy on local gaps: benchmarks/coverage/local_truths.md.
+    over the rows; twice that where there are ranges. Accuracy on local gaps: docs/development/local_truths.md.
 
     References
     ----------
