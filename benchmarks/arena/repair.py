@@ -263,22 +263,21 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
+    other = "; ".join(
+        f"{score}: " + ", ".join(f"{name} {_estimate(harm(kept, name, score))}" for name in SHOWN[:3])
+        for score in LOSSES[1:]
+    )
     yield from wrapped(
         "How often the log-loss gets worse by more than 0.1 and 1 % of it (in per cent of experiments; standard errors "
         "are over families of data sets), by how much at worst, the mean gain as a part of the oracle's (the best of "
-        f"{', '.join(SINGLE[:-1])} and {SINGLE[-1]} for each experiment), the mean rank, and CPU milliseconds of a "
-        "fit. Probabilities of labels count as 1e-6 at least. `auto` is `AutoCalibrator()`; *ends as they are* is "
-        "without smoothing of scores that are exactly 0 or 1."
+        f"{', '.join(SINGLE[:-1])} and {SINGLE[-1]} for each experiment), and the mean rank. Probabilities of labels "
+        "count as 1e-6 at least. `auto` is `AutoCalibrator()`; *ends as they are* is without smoothing of scores that "
+        f"are exactly 0 or 1. Worse by more than 0.1 % by other scores, {other}."
     ).split("\n")
     yield ""
-    yield from table(("calibrator", "> 0.1 %", "> 1 %", "worst, %", "gain", "rank", "ms"), _rows(kept, LOSSES[0]))
+    yield from table(("calibrator", "> 0.1 %", "> 1 %", "worst, %", "gain", "rank"), _rows(kept))
     yield ""
-    yield "By the other scores, the last of which counts probabilities as 1e-9 at least:"
-    yield ""
-    for score in LOSSES[1:]:
-        yield from table((score, "> 0.1 %", "> 1 %", "worst, %", "gain", "rank", "ms"), _rows(kept, score, SHOWN))
-        yield ""
-    yield "By what there is to fit, `auto`, by log-loss, and the two calibrators of the best mean rank:"
+    yield "By what there is to fit, `auto`, and the two calibrators of the best mean rank:"
     yield ""
     yield from table(("classes, rows", "of", "> 0.1 %", "gain", "best"), _groups(kept))
 
@@ -294,15 +293,12 @@ def _ranks(kept: Kept, score: str) -> dict[str, float]:
     return dict(zip(names, every.mean(axis=1).tolist(), strict=True))
 
 
-def _rows(kept: Kept, score: str, some: tuple[str, ...] = ()) -> Iterator[list[str]]:
-    ranks, gain = _ranks(kept, score), gains(kept, score)
-    for name in (one for one in _by_rank(kept, score) if one in (some or ranks)):
-        shares = [_estimate(harm(kept, name, score, least)) for least in (0.001, 0.01)]
-        ms = 1000 * kept[f"{name}: seconds"].mean()
-        yield [
-            name, *shares, f"{100 * max(0.0, -gain[name].min()):.1f}", f"{of_oracle(kept, name, score):.2f}",
-            f"{ranks[name]:.1f}", f"{ms:.1f}",
-        ]  # fmt: skip
+def _rows(kept: Kept) -> Iterator[list[str]]:
+    ranks, gain = _ranks(kept, LOSSES[0]), gains(kept, LOSSES[0])
+    for name in _by_rank(kept, LOSSES[0]):
+        shares = [_estimate(harm(kept, name, least=least)) for least in (0.001, 0.01)]
+        worst = f"{100 * max(0.0, -gain[name].min()):.1f}"
+        yield [name, *shares, worst, f"{of_oracle(kept, name):.2f}", f"{ranks[name]:.1f}"]
 
 
 def _groups(kept: Kept) -> Iterator[list[str]]:
