@@ -20,7 +20,7 @@ _NOISE = 1e-9
 _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
 #: Pivot of a scaled Hessian above which no direction is flat, and the share of the largest curvature below which one
 #: is: of rounding, as of a common shift of all logits, or of slopes where all scores are equal.
-#: Then a slope of such a direction, in units of the curvature's root, that no rounding makes, and least curvature there.
+#: Then the slope of such a direction that no rounding makes, in units of the curvature's root; least curvature there.
 _SURE, _FLAT, _NOTHING, _SLOPING, _LEAST = 1e-4, 1e-11, 1e-20, 1e-6, 1e-15
 
 #: A mean log-loss that only separated classes reach: it decreases for ever as parameters grow.
