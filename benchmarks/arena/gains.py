@@ -149,19 +149,14 @@ def gained(kept: Kept, rule: str, score: str = SCORES[0]) -> tuple[float, float]
     return over_families(100 * gain, families)
 
 
-def covers_by(score: str, *, normal: bool = False) -> Callable[[Kept], np.ndarray]:
+def covers_by(score: str) -> Callable[[Kept], np.ndarray]:
     """Whether intervals cover what is gained, which the rows that it is read on know within an error."""
 
     def covers(kept: Kept) -> np.ndarray:
-        half = Z * kept[f"{score}: se"] if normal else kept[f"{score}: half"]
-        return np.abs(kept[f"{score}: new"] - kept[f"{score}: gain"]) <= np.hypot(half, Z * kept[f"{score}: error"])
+        half = np.hypot(kept[f"{score}: half"], Z * kept[f"{score}: error"])
+        return np.abs(kept[f"{score}: new"] - kept[f"{score}: gain"]) <= half
 
     return covers
-
-
-def noise_by(score: str) -> Callable[[Kept], np.ndarray]:
-    """Whether intervals have 0 in them."""
-    return lambda kept: np.abs(kept[f"{score}: gain"]) <= kept[f"{score}: half"]
 
 
 def rate(hits: np.ndarray, families: Sequence[str]) -> tuple[float, float]:
@@ -231,12 +226,10 @@ def page(kept: Kept) -> Iterator[str]:
     yield ""
     yield from table(("models", "rule", "score", "> 0.1 %", "> 1 %", "worst, %", "gain, %"), _harms(kept), texts=3)
     yield ""
-    plain = [_estimate(of_changed(kept, covers_by(SCORES[0], normal=True), source=source)) for source in SOURCES]
-    yield "How often the interval of the average's gain covers, and has 0 in it, in per cent of the samples that the"
-    yield "average changes; *ends alone*: only scores of exactly 0 and 1 are smoothed. By log-loss, ± 1.96 standard"
-    yield f"errors cover in {plain[0]} % (reporting) and {plain[1]} % (rare)."
+    yield "How often the interval of the average's gain covers, in per cent of the samples that the average changes;"
+    yield "*ends alone*: only scores of exactly 0 and 1 are smoothed."
     yield ""
-    yield from table(("samples", "log-loss covers", "0 in it", "Brier covers", "0 in it"), _coverages(kept))
+    yield from table(("samples", "log-loss", "Brier score"), _coverages(kept))
     yield ""
     yield "How often the same family leads in eight of ten resamples, and the text says that it is open:"
     yield ""
@@ -254,7 +247,7 @@ def _harms(kept: Kept) -> Iterator[list[str]]:
 
 
 def _coverages(kept: Kept) -> Iterator[list[str]]:
-    every = [hits(score) for score in SCORES for hits in (covers_by, noise_by)]
+    every = [covers_by(score) for score in SCORES]
     for source in SOURCES:
         cases = {f"{n:,} rows": {"rows": n} for n in SIZES} | {"all": {}, "ends alone": {"ends": 1}}
         for name, case in cases.items():
