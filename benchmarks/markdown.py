@@ -37,6 +37,12 @@ def mean(values: np.ndarray, digits: int = 3, sign: str = "") -> str:
     return f"{value:{sign}.{digits}f} ± {error:.{digits}f}" if value == value else ""
 
 
+def with_error(pair: tuple[float, float]) -> str:
+    """A number and its standard error, where there is one."""
+    value, error = pair
+    return f"{value:.1f}" + (f" ± {error:.1f}" if error == error else "")
+
+
 def percent(values: np.ndarray) -> tuple[float, float]:
     """A share in per cent and its standard error: that of half a hit more where there is none or nothing else."""
     values = values[~np.isnan(values)]

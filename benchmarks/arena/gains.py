@@ -35,7 +35,7 @@ from calibrant.calibrators.select import as_sample, candidates_for
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import percent, table
+from ..markdown import percent, table, with_error
 from ..provenance import Kept
 from . import rare
 from .halves import FAMILY
@@ -181,9 +181,9 @@ def leading(kept: Kept, resamples: str) -> dict[str, tuple[float, float]]:
 
 def answer(kept: Kept) -> str:
     parts = [kept.where(source=source) for source in SOURCES]
-    harms = [f"{_estimate(harm(part, 'fix'))} % (by {worst(part, 'fix'):.1f} % at worst)" for part in parts]
+    harms = [f"{with_error(harm(part, 'fix'))} % (by {worst(part, 'fix'):.1f} % at worst)" for part in parts]
     numbers = [len(gains(part, "fix", SCORES[0])[0]) for part in parts]
-    cover = [" and ".join(_estimate(of_changed(part, covers_by(score))) for part in parts) for score in SCORES]
+    cover = [" and ".join(with_error(of_changed(part, covers_by(score))) for part in parts) for score in SCORES]
     return (
         f"`calibrant fix` makes the log-loss worse by more than 0.1 % in {harms[0]} of {numbers[0]} experiments on the "
         f"reporting half, and in {harms[1]} of {numbers[1]} where outcomes are rare. Intervals of gains cover in "
@@ -206,7 +206,7 @@ def missed(kept: Kept) -> Iterator[str]:
             if low:
                 yield f"coverage by {WORDS[score]}, {source} ({', '.join(low)} rows)"
         if (share := leading(part, "part")["open"])[0] > OPEN:
-            yield f"choices called open, {source} ({_estimate(share)} %)"
+            yield f"choices called open, {source} ({with_error(share)} %)"
 
 
 def picture(kept: Kept) -> Figure:
@@ -241,8 +241,8 @@ def _harms(kept: Kept) -> Iterator[list[str]]:
         part = kept.where(source=source)
         for rule in ("auto", "fix"):
             for score in SCORES:
-                shares = [_estimate(harm(part, rule, score, least)) for least in (0.001, 0.01)]
-                least, gain = f"{worst(part, rule, score):.1f}", _estimate(gained(part, rule, score))
+                shares = [with_error(harm(part, rule, score, least)) for least in (0.001, 0.01)]
+                least, gain = f"{worst(part, rule, score):.1f}", with_error(gained(part, rule, score))
                 yield [source, rule, WORDS[score], *shares, least, gain]
 
 
@@ -251,19 +251,14 @@ def _coverages(kept: Kept) -> Iterator[list[str]]:
     for source in SOURCES:
         cases = {f"{n:,} rows": {"rows": n} for n in SIZES} | {"all": {}, "ends alone": {"ends": 1}}
         for name, case in cases.items():
-            yield [f"{source}, {name}", *(_estimate(of_changed(kept, hits, source=source, **case)) for hits in every)]
+            yield [f"{source}, {name}", *(with_error(of_changed(kept, hits, source=source, **case)) for hits in every)]
 
 
 def _leaders(kept: Kept) -> Iterator[list[str]]:
     for source in SOURCES:
         for name, words in RESAMPLES.items():
             found = leading(kept.where(source=source), name)
-            yield [f"{source}, {words}", *map(_estimate, found.values())]
-
-
-def _estimate(value: tuple[float, float]) -> str:
-    """With its standard error, where there is one."""
-    return f"{value[0]:.1f}" + (f" ± {value[1]:.1f}" if value[1] == value[1] else "")
+            yield [f"{source}, {words}", *map(with_error, found.values())]
 
 
 EXPERIMENT = Experiment(

@@ -38,7 +38,7 @@ from calibrant.calibrators.select import as_sample, candidates_for
 
 from ..charts import dots
 from ..experiment import Experiment, wrapped
-from ..markdown import table
+from ..markdown import table, with_error
 from ..provenance import Kept
 from .halves import FAMILY
 from .reported import DATA, MODELS, large, over_families, read
@@ -244,12 +244,12 @@ def of_oracle(kept: Kept, name: str, score: str = LOSSES[0]) -> float:
 
 
 def answer(kept: Kept) -> str:
-    told = ", ".join(f"{name} in {_estimate(harm(kept, name))} %" for name in SHOWN[2:])
+    told = ", ".join(f"{name} in {with_error(harm(kept, name))} %" for name in SHOWN[2:])
     return (
-        f"`AutoCalibrator` makes the log-loss worse by more than 0.1 % in {_estimate(harm(kept, 'auto'))} % of "
+        f"`AutoCalibrator` makes the log-loss worse by more than 0.1 % in {with_error(harm(kept, 'auto'))} % of "
         f"{len(kept)} experiments, and takes {of_oracle(kept, 'auto'):.2f} of the gain of the calibrator that is best "
         f"for each, known afterwards; `calibrant fix`, which leaves alone what is within noise, in "
-        f"{_estimate(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {told}."
+        f"{with_error(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {told}."
     )
 
 
@@ -264,7 +264,7 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     other = "; ".join(
-        f"{score}: " + ", ".join(f"{name} {_estimate(harm(kept, name, score))}" for name in SHOWN[:3])
+        f"{score}: " + ", ".join(f"{name} {with_error(harm(kept, name, score))}" for name in SHOWN[:3])
         for score in LOSSES[1:]
     )
     yield from wrapped(
@@ -296,7 +296,7 @@ def _ranks(kept: Kept, score: str) -> dict[str, float]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     ranks, gain = _ranks(kept, LOSSES[0]), gains(kept, LOSSES[0])
     for name in _by_rank(kept, LOSSES[0]):
-        shares = [_estimate(harm(kept, name, least=least)) for least in (0.001, 0.01)]
+        shares = [with_error(harm(kept, name, least=least)) for least in (0.001, 0.01)]
         worst = f"{100 * max(0.0, -gain[name].min()):.1f}"
         yield [name, *shares, worst, f"{of_oracle(kept, name):.2f}", f"{ranks[name]:.1f}"]
 
@@ -314,10 +314,6 @@ def _groups(kept: Kept) -> Iterator[list[str]]:
             best = ", ".join(_by_rank(part, LOSSES[0])[:2])
             what = f"{'several' if many else 'two'}, {size:,}"
             yield [what, str(len(part)), f"{worse:.1f}", f"{of_oracle(part, 'auto'):.2f}", best]
-
-
-def _estimate(value: tuple[float, float]) -> str:
-    return f"{value[0]:.1f} ± {value[1]:.1f}"
 
 
 EXPERIMENT = Experiment(
