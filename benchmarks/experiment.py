@@ -78,6 +78,8 @@ class Experiment:
         Whether the data of a combination are on this machine: ``--quick`` repeats no others.
     at : str, optional
         The page, from the root of the checkout; by default beside the script.
+    packages : sequence of str
+        Distributions whose versions the data file and the page give.
     """
 
     module: str
@@ -95,6 +97,7 @@ class Experiment:
     needs: Sequence[str] = ()
     here: Callable[..., bool] | None = None
     at: str = ""
+    packages: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -225,6 +228,7 @@ class Experiment:
             "the number of the sample, with its case",
             sum(known[(*case.values(), seed)][1] for case, seed in asked),
             provenance.loaded(),
+            self.packages,
         )
         Kept(about, columns).write(self.data)
         self.__dict__.pop("kept", None)
@@ -325,6 +329,8 @@ def _source(one: Experiment) -> Iterator[str]:
     about = one.kept.header
     yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples are in"
     yield f"`{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
+    if one.packages:
+        yield f"Run on {about['machine']} with Python {about['python']}, NumPy {about['numpy']}, {about['packages']}."
 
 
 def _paragraphs(doc: str | None) -> list[str]:

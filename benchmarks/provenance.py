@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ class Kept:
     ----------
     header : mapping of str
         ``experiment``, ``command``, ``seed``, ``commit``, ``calibrant``, ``python``, ``numpy``, ``machine``,
-        ``seconds`` (CPU seconds of all samples) and ``modules`` (those of the package that ran, with a hash of each).
+        ``seconds`` (CPU seconds of all samples), ``packages`` (other distributions with their versions, where they
+        matter) and ``modules`` (those of the package that ran, with a hash of each).
     columns : mapping of str to sequences
         Texts, or numbers, of each row.
     """
@@ -91,7 +93,9 @@ class Kept:
         write_text(path, "\n".join(lines) + "\n")
 
 
-def header(experiment: str, command: str, seed: str, seconds: float, modules: Iterable[str]) -> dict[str, str]:
+def header(
+    experiment: str, command: str, seed: str, seconds: float, modules: Iterable[str], packages: Iterable[str] = ()
+) -> dict[str, str]:
     """Where numbers come from: script, arguments, seed, commit, versions, machine, cost and code."""
     return {
         "experiment": experiment,
@@ -101,10 +105,25 @@ def header(experiment: str, command: str, seed: str, seconds: float, modules: It
         "calibrant": version("calibrant"),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "machine": f"{platform.machine()} {platform.system()}",
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "packages": ", ".join(f"{name} {_version(name)}" for name in packages),
         "seconds": f"{seconds:.1f}",
         "modules": " ".join(f"{name}={_hash_of(name)}" for name in sorted(modules)),
     }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    found = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(found, platform.machine())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
 
 
 def commit() -> str:

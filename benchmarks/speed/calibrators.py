@@ -1,51 +1,48 @@
-"""Calibrators against peers from PyPI: CPU seconds of a fit, taking turns, and whether both give the same.
+"""How long do fits of calibrators take beside those of other libraries?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.speed.calibrators [--rounds 5] [--only NAME]
+    pip install torch==2.13.0 netcal betacal venn-abers
+    pip install --no-deps probmetrics pytorch-minimize torch-uncertainty && pip install numba tqdm
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.calibrators [--repetitions 15] [--only TEXT]
 
-Needs `pip install torch==2.13.0 netcal==1.4.0 betacal==1.1.0 venn-abers==1.5.4 scikit-learn==1.9.1`, and
-`pip install --no-deps probmetrics==1.3.0 pytorch-minimize torch-uncertainty==0.13.0 && pip install numba tqdm`. A case
-is a peer, our calibrator set to the peer's conventions, and what is compared: the largest difference of probabilities
-on the rows of the fit, or the objective reached (mean log-loss and penalty) where the peer stops before its optimum
-(ours less the peer's: not above 0). `--write FILE` writes the table as Markdown.
+CPU time of a fit, one thread, in turns. Our calibrators have the peer's conventions, and predict the same: the
+probabilities of the rows of the fit differ by 1e-9 (isotonic), 1e-6 (Venn-Abers) or 1e-3 (beta: the peer penalises its
+coefficients slightly). Other peers stop before their optimum; there our objective, mean log-loss and penalty, is no
+higher. Scores are 0.7 times as spread as their log odds, or twice as sharp as their labels where classes are many.
 """
 
-import logging
-import statistics
-import warnings
+from __future__ import annotations
+
+from . import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+import importlib
+import importlib.util
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import process_time
+from typing import Any
 
 import numpy as np
 
 from calibrant import calibrators as c
-from calibrant.data.writing import write_text
 
-from .. import arguments
+from . import race
+from .race import Peer, Work
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Probabilities of the rows of the fit, and the penalty that was minimised beside the mean log-loss."""
+    """Probabilities of the rows of the fit, and the objective: mean log-loss and what was minimised beside it."""
 
     predict: Callable[[], np.ndarray]
+    labels: np.ndarray
     penalty: float = 0.0
 
-
-Fit = Callable[[], Fitted]
-
-
-@dataclass(frozen=True)
-class Case:
-    """Ours and a peer's: each fits, and gives what predicts."""
-
-    name: str
-    ours: Fit
-    peer: Fit
-    labels: np.ndarray
-    #: Largest difference of probabilities, or None where log-losses are compared.
-    close: float | None
-    bar: float
+    @property
+    def objective(self) -> float:
+        p = np.asarray(self.predict(), dtype=np.float64)
+        return -float(np.log(p[np.arange(len(p)), self.labels].clip(1e-300)).mean()) + self.penalty
 
 
 def binary(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,201 +63,152 @@ def several(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return q / q.sum(axis=1, keepdims=True), y
 
 
-def ours(calibrator: c.Calibrator, s: np.ndarray, y: np.ndarray) -> Fit:
+def two(p: np.ndarray) -> np.ndarray:
+    """Both columns of a positive class."""
+    return np.column_stack([1 - p, p])
+
+
+def ours(calibrator: c.Calibrator) -> Callable[..., Fitted]:
     """A fit of ours."""
 
-    def fit() -> Fitted:
+    def fit(s: np.ndarray, y: np.ndarray) -> Fitted:
         fitted = calibrator.fit(s, y)
-        return Fitted(lambda: fitted.predict_proba(s))
+        return Fitted(lambda: fitted.predict_proba(s), y)
 
     return fit
 
 
-def isotonic() -> Case:
+def our_dirichlet(s: np.ndarray, y: np.ndarray) -> Fitted:
+    one = c.DirichletCalibration("odir", 1e-3, shrinkage=0).fit(s, y)
+    return Fitted(lambda: one.predict_proba(s), y, odir(one.coef_, one.intercept_))
+
+
+def odir(w: np.ndarray, b: np.ndarray) -> float:
+    """The penalty of off-diagonal weights and intercepts, λ = μ = 1e-3."""
+    k = len(b)
+    return float(1e-3 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / (k * (k - 1)) + 1e-3 * (b**2).mean())
+
+
+def netcal(s: np.ndarray, y: np.ndarray) -> Fitted:
     from netcal.binning import IsotonicRegression
 
-    s, y = binary(1_000_000)
-
-    def peer() -> Fitted:
-        fitted = IsotonicRegression().fit(s, y)
-        return Fitted(lambda: np.column_stack([1 - (p := fitted.transform(s)), p]))
-
-    return Case("isotonic 10⁶ | netcal", ours(c.IsotonicCalibrator(), s, y), peer, y, 1e-9, 1.0)
+    fitted = IsotonicRegression().fit(s, y)
+    return Fitted(lambda: two(fitted.transform(s)), y)
 
 
-def beta() -> Case:
+def betacal(s: np.ndarray, y: np.ndarray) -> Fitted:
     from betacal import BetaCalibration
 
-    s, y = binary(100_000)
-
-    def peer() -> Fitted:
-        fitted = BetaCalibration("abm").fit(s.reshape(-1, 1), y)
-        return Fitted(lambda: np.column_stack([1 - (p := fitted.predict(s.reshape(-1, 1))), p]))
-
-    # The peer penalises its coefficients slightly (scikit-learn's C = 99999999).
-    return Case("beta 10⁵ | betacal", ours(c.BetaCalibration(), s, y), peer, y, 1e-3, 0.5)
+    fitted = BetaCalibration("abm").fit(s.reshape(-1, 1), y)
+    return Fitted(lambda: two(fitted.predict(s.reshape(-1, 1))), y)
 
 
-def venn_abers() -> Case:
+def venn_abers(s: np.ndarray, y: np.ndarray) -> Fitted:
     from venn_abers import VennAbers
 
-    s, y = binary(10_000)
-    both = np.column_stack([1 - s, s])
-
-    def peer() -> Fitted:
-        fitted = VennAbers()
-        fitted.fit(both, y)
-        return Fitted(lambda: fitted.predict_proba(both)[0])
-
-    # The peer rounds scores to a precision of its own where it is told to: here it is not.
-    return Case("Venn-Abers 10⁴ | venn-abers", ours(c.VennAbers(), s, y), peer, y, 1e-6, 1.0)
+    fitted = VennAbers()
+    fitted.fit(two(s), y)
+    return Fitted(lambda: fitted.predict_proba(two(s))[0], y)
 
 
-def temperature(peer_name: str) -> Case:
-    s, y = several(100_000, 100)
-    if peer_name == "probmetrics":
-        from probmetrics.calibrators import TemperatureScalingCalibrator
+def sklearn(s: np.ndarray, y: np.ndarray) -> Fitted:
+    from sklearn.calibration import _TemperatureScaling
 
-        def peer() -> Fitted:
-            fitted = TemperatureScalingCalibrator().fit(s, y)
-            return Fitted(lambda: fitted.predict_proba(s))
-
-    else:
-        from sklearn.calibration import _TemperatureScaling
-
-        logits = np.log(s)
-
-        def peer() -> Fitted:
-            fitted = _TemperatureScaling().fit(logits, y)
-            return Fitted(lambda: fitted.predict(logits))
-
-    return Case(f"temperature 10⁵ × 100 | {peer_name}", ours(c.TemperatureScaling(), s, y), peer, y, None, 0.33)
+    logits = np.log(s)
+    fitted = _TemperatureScaling().fit(logits, y)
+    return Fitted(lambda: fitted.predict(logits), y)
 
 
-def linear(kind: str) -> Case:
-    import probmetrics.calibrators as peers
+def probmetrics(kind: str) -> Callable[..., Fitted]:
+    def fit(s: np.ndarray, y: np.ndarray) -> Fitted:
+        fitted = getattr(importlib.import_module("probmetrics.calibrators"), f"{kind}ScalingCalibrator")().fit(s, y)
+        return Fitted(lambda: fitted.predict_proba(s), y)
 
-    s, y = several(10_000, 10)
-
-    def peer() -> Fitted:
-        fitted = getattr(peers, f"{kind.title()}ScalingCalibrator")().fit(s, y)
-        return Fitted(lambda: fitted.predict_proba(s))
-
-    mine = c.VectorScaling(0) if kind == "vector" else c.MatrixScaling(0)
-    return Case(f"{kind} 10⁴ × 10 | probmetrics", ours(mine, s, y), peer, y, None, 0.7)
+    return fit
 
 
-def dirichlet() -> Case:
-    """ODIR with λ = μ = 1e-3: the same objective in both."""
-    import importlib
-    import importlib.util
-    import sys
-    import types
-
-    # The package imports torchvision, which has no build for this torch without CUDA: its modules are loaded alone.
-    for name in (
-        "torch_uncertainty",
-        "torch_uncertainty.post_processing",
-        "torch_uncertainty.post_processing.calibration",
-    ):
-        package = types.ModuleType(name)
-        found = importlib.util.find_spec(name) if "." not in name else None
-        parent = sys.modules.get(name.rpartition(".")[0])
-        package.__path__ = (
-            list(found.submodule_search_locations) if found else [f"{parent.__path__[0]}/{name.rpartition('.')[2]}"]
-        )
-        sys.modules[name] = package
-    processing = sys.modules["torch_uncertainty.post_processing"]
-    processing.PostProcessing = importlib.import_module("torch_uncertainty.post_processing.abstract").PostProcessing
-    scaler = importlib.import_module("torch_uncertainty.post_processing.calibration.dirichlet_scaler").DirichletScaler
+def torch_uncertainty(s: np.ndarray, y: np.ndarray) -> Fitted:
+    """ODIR with λ = μ = 1e-3: our objective."""
     import torch
 
-    s, y = several(10_000, 10)
     logits, target = torch.from_numpy(np.log(s)), torch.from_numpy(y)
-
-    def penalty(w: np.ndarray, b: np.ndarray) -> float:
-        return float(1e-3 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / 90 + 1e-3 * (b**2).mean())
-
-    def peer() -> Fitted:
-        one = scaler(10, lambda_reg=1e-3, mu_reg=1e-3).double()
-        one.fit([(logits, target)], progress=False)
-        w, b = (v.detach().numpy() for v in one.inv_temperature)
-        return Fitted(lambda: torch.softmax(one(logits), dim=1).detach().numpy(), penalty(w, b))
-
-    def mine() -> Fitted:
-        one = c.DirichletCalibration("odir", 1e-3).fit(s, y)
-        return Fitted(lambda: one.predict_proba(s), penalty(one.coef_, one.intercept_))
-
-    return Case("Dirichlet, ODIR 10⁴ × 10 | torch-uncertainty", mine, peer, y, None, 0.2)
+    one = dirichlet_scaler()(s.shape[1], lambda_reg=1e-3, mu_reg=1e-3).double()
+    one.fit([(logits, target)], progress=False)
+    w, b = (v.detach().numpy() for v in one.inv_temperature)
+    return Fitted(lambda: torch.softmax(one(logits), dim=1).detach().numpy(), y, odir(w, b))
 
 
-CASES: dict[str, Callable[[], Case]] = {
-    "isotonic": isotonic,
-    "beta": beta,
-    "venn-abers": venn_abers,
-    "temperature": lambda: temperature("probmetrics"),
-    "temperature-sklearn": lambda: temperature("scikit-learn"),
-    "vector": lambda: linear("vector"),
-    "matrix": lambda: linear("matrix"),
-    "dirichlet": dirichlet,
-}
+def dirichlet_scaler() -> Any:
+    """The peer's module alone: the package imports torchvision, which has no build for this torch without CUDA."""
+    name = "torch_uncertainty.post_processing.calibration"
+    if name not in sys.modules:
+        found = importlib.util.find_spec("torch_uncertainty")
+        assert found is not None
+        path = next(iter(found.submodule_search_locations or []))
+        for depth in (1, 2, 3):
+            part = ".".join(name.split(".")[:depth])
+            sys.modules[part] = package = types.ModuleType(part)
+            package.__path__ = ["/".join([path, *name.split(".")[1:depth]])]
+        processing: Any = sys.modules["torch_uncertainty.post_processing"]
+        processing.PostProcessing = importlib.import_module(f"{processing.__name__}.abstract").PostProcessing
+    return importlib.import_module(f"{name}.dirichlet_scaler").DirichletScaler
 
 
-def log_loss(p: np.ndarray, y: np.ndarray) -> float:
-    return -float(np.log(p[np.arange(len(y)), y].clip(1e-300)).mean())
+def probabilities(ours: Fitted, theirs: Fitted) -> float:
+    """The largest difference of predicted probabilities."""
+    return race.distance(ours.predict(), theirs.predict())
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, rounds=5, write=True)
-    parser.add_argument("--only", choices=list(CASES))
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    print(f"{'case':<46} {'ours':>9} {'peer':>9} {'ratio':>6} {'bar':>5}  same?")
-    rows = []
-    for name in [options.only] if options.only else CASES:
-        case = CASES[name]()
-        times: dict[str, list[float]] = {"ours": [], "peer": []}
-        fitted: dict[str, Fitted] = {}
-        for _ in range(options.rounds):
-            for who, fit in (("ours", case.ours), ("peer", case.peer)):
-                fit()  # not timed: it imports, compiles, and takes memory back that the other one gave away
-                start = process_time()
-                fitted[who] = fit()
-                times[who].append(process_time() - start)
-        mine, theirs = (np.asarray(fitted[who].predict(), dtype=np.float64) for who in ("ours", "peer"))
-        if case.close is None:
-            gap = log_loss(mine, case.labels) + fitted["ours"].penalty
-            gap -= log_loss(theirs, case.labels) + fitted["peer"].penalty
-            assert gap < 1e-8, (case.name, gap)
-            same = f"objective {gap:+.1e}"
-        else:
-            gap = float(np.abs(mine - theirs).max())
-            assert gap < case.close, (case.name, gap)
-            same = f"differ by {gap:.1e}"
-        a, b = (statistics.median(times[who]) for who in ("ours", "peer"))
-        print(f"{case.name:<46} {a:8.4f}s {b:8.4f}s {a / b:6.2f} {case.bar:5.2f}  {same}", flush=True)
-        rows.append(
-            f"| {case.name.replace(' | ', ' against ')} | {a:.4f} | {b:.4f} | {a / b:.2f} | {case.bar:g} | {same} |"
-        )
-    if options.write is not None:
-        write_text(options.write, PAGE.format(rounds=options.rounds, rows="\n".join(rows)))
+def objectives(ours: Fitted, theirs: Fitted) -> float:
+    """By how much our objective is the higher one."""
+    return ours.objective - theirs.objective
 
 
-PAGE = """# Calibrators against other libraries
+def work(
+    make: Callable[..., Any],
+    size: tuple[int, ...],
+    ours: Callable[..., Fitted],
+    wanted: float,
+    gap: Callable[[Fitted, Fitted], float],
+    quick: bool = False,
+    **peers: Peer,
+) -> Work:
+    """A fit of rows that are made in this size."""
+    named = {name.replace("_", "-"): peer for name, peer in peers.items()}
+    return Work(lambda: make(*size), ours, named, wanted, gap, lambda fitted: fitted.objective, quick)
 
-Written by `OMP_NUM_THREADS=1 python -m benchmarks.speed.calibrators --rounds {rounds} --write
-benchmarks/speed/calibrators.md`,
-which says what to install. Median CPU seconds of a fit, both in one process, taking turns (each fits once before the
-fit that is timed); “same” is the largest
-difference of probabilities on the rows of the fit, or our objective less the peer's where the peer stops before its
-optimum.
 
-| case | ours [s] | peer [s] | ratio | wanted | same |
-|---|---|---|---|---|---|
-{rows}
-"""
+#: No higher, but for rounding.
+LOWER = 1e-8
+PROBMETRICS = {name: Peer(probmetrics(name), "probmetrics", LOWER) for name in ("Temperature", "Vector", "Matrix")}
+WORKS = {
+    "isotonic, 10⁶ rows": work(
+        binary, (1_000_000,), ours(c.IsotonicCalibrator(clip=None)), 1, probabilities, netcal=Peer(netcal, "netcal")),
+    "beta, 10⁵ rows": work(
+        binary, (100_000,), ours(c.BetaCalibration(shrinkage=0)), 0.5, probabilities, betacal=Peer(betacal, "betacal", 1e-3)),
+    "Venn-Abers, 10⁴ rows": work(
+        binary, (10_000,), ours(c.VennAbers()), 1, probabilities, venn_abers=Peer(venn_abers, "venn_abers", 1e-6)),
+    "temperature, 10⁵ × 100": work(
+        several, (100_000, 100), ours(c.TemperatureScaling(shrinkage=0)), 0.33, objectives,
+        probmetrics=PROBMETRICS["Temperature"], scikit_learn=Peer(sklearn, "sklearn", LOWER)),
+    "temperature, 10⁴ × 10": work(
+        several, (10_000, 10), ours(c.TemperatureScaling(shrinkage=0)), 0.33, objectives, True,
+        probmetrics=PROBMETRICS["Temperature"], scikit_learn=Peer(sklearn, "sklearn", LOWER)),
+    "vector, 10⁴ × 10": work(
+        several, (10_000, 10), ours(c.VectorScaling(0)), 0.7, objectives, probmetrics=PROBMETRICS["Vector"]),
+    "matrix, 10⁴ × 10": work(
+        several, (10_000, 10), ours(c.MatrixScaling(0)), 0.7, objectives, probmetrics=PROBMETRICS["Matrix"]),
+    "Dirichlet, ODIR, 10⁴ × 10": work(
+        several, (10_000, 10), our_dirichlet, 0.2, objectives,
+        torch_uncertainty=Peer(torch_uncertainty, "torch_uncertainty", LOWER)),
+}  # fmt: skip
 
+
+def sample(work: str, peer: str, seed: int) -> dict[str, float]:
+    return race.turn(WORKS[work], peer, seed)
+
+
+EXPERIMENT = race.experiment(__spec__.name, WORKS, sample)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
