@@ -76,6 +76,7 @@ INSIDE = {
     "VennAbers (no level)": ("calibrated", "over-confident", "asymmetric", "wave", "steps"),
 }
 PARAMETRIC = [*CALIBRATORS][:4]
+JUMPING = ("steps", "jump")
 Case = tuple[str, str, int]
 
 
@@ -135,7 +136,6 @@ def answer(kept: Kept) -> str:
     outside = {(name, case): _of(kept, name, case)[0] for name in PARAMETRIC for case in _cases(name, inside=False)}
     name, worst = min(outside, key=outside.__getitem__)
     rising = [_of(kept, "IsotonicCalibrator", case)[0] for case in _cases("IsotonicCalibrator", inside=True)]
-    widths = [_mean(kept, one, _cases(one, 1000), "width")[0] for one in ("IsotonicCalibrator", "SplineCalibrator")]
     auto = {case: _of(kept, AUTO, case) for case in (*_cases(AUTO), *_elsewhere())}
     missed = [case for case, (value, error) in auto.items() if value + 2 * error < LEVEL]
     least = min(auto, key=lambda case: auto[case][0])
@@ -144,7 +144,7 @@ def answer(kept: Kept) -> str:
         f"Intervals of 95 % of the parametric maps cover the truth in {min(held):.1f} to {max(held):.1f} % of scores "
         f"where it is in their family, and otherwise in as few as {outside[name, worst]:.1f} % ({name}; "
         f"{_said(worst)}). Those of isotonic regression cover increasing truths in {min(rising):.1f} to "
-        f"{max(rising):.1f} % of scores, and are {widths[0] / widths[1]:.1f} times as wide as the spline's with 1,000 "
+        f"{max(rising):.1f} % of scores, and are {_wider(kept, '1000')} times as wide as the spline's with 1,000 "
         f"rows. The coverage of `{AUTO}` is below 95 % by more than two standard errors in {len(missed)} of "
         f"{len(auto)} cases{f' ({which})' if missed else ''}; the lowest is {auto[least][0]:.1f} % ({_said(least)})."
     )
@@ -189,6 +189,32 @@ def _line(kept: Kept, shown: str, name: str, n: int, inside: list[Case], outside
     return [shown, f"{n:,}", *cells, f"{_mean(kept, name, every, 'width')[0]:.3f}"]
 
 
+def _covered(kept: Kept, name: str, kind: str, rows: str = "") -> str:
+    """The least and the most coverage of a calibrator where truths are of a kind: in its family or not, or jumping."""
+    every = [*_cases(name), *(_elsewhere() if name == AUTO else [])]
+    kinds = {
+        "family": [case for case in every if case[1] in INSIDE.get(name, ())],
+        "outside": [case for case in every if case[1] not in INSIDE.get(name, ())],
+        "smooth": [case for case in every if case[1] not in JUMPING],
+        "jumps": [case for case in every if case[1] in JUMPING],
+    }
+    values = [_of(kept, name, case)[0] for case in kinds[kind] if rows in ("", str(case[2]))]
+    return f"{min(values):.0f} to {max(values):.0f}"
+
+
+def _parametric(kept: Kept, rows: str) -> str:
+    """The least and the most coverage of all parametric maps in their family."""
+    values = [_of(kept, name, case)[0] for name in PARAMETRIC for case in _cases(name, int(rows), inside=True)]
+    return f"{min(values):.0f} to {max(values):.0f}"
+
+
+def _wider(kept: Kept, rows: str) -> str:
+    """How many times as wide as the spline's the intervals of isotonic regression are."""
+    cases = _cases(AUTO, int(rows))
+    isotonic, spline = (_mean(kept, f"{name}Calibrator", cases, "width")[0] for name in ("Isotonic", "Spline"))
+    return f"{isotonic / spline:.1f}"
+
+
 EXPERIMENT = Experiment(
     __spec__.name,
     {"scores": SCORES, "truth": MAPS, "n": OTHER_ROWS},
@@ -198,6 +224,7 @@ EXPERIMENT = Experiment(
     picture,
     repetitions=100,
     some=some,
+    figures={"covered": _covered, "parametric": _parametric, "wider": _wider},
 )
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from .validation import read_numbers
 
 #: From where a warning says so: weights that ties of events and censorings make too large, by this share; and variance
 #: of the weighted rate of events over what intervals take it for. In benchmarks/coverage/censoring.md intervals cover
-#: 91 % or more up to 1.5 times that variance, and 72 to 91 % at 2 times.
+#: 92 % or more where it is less, and 72 to 86 % where it is more.
 _TIED, _UNLIKE = 0.02, 1.6
 
 
@@ -159,8 +159,8 @@ def censoring_weights(
 
     Assumes that censoring depends neither on the time of the event nor on the scores. Intervals take the weights as
     known and as independent of the outcome, and count rows by their effective size. With up to half of the rows
-    censored they cover 91 % or more in simulations, but for calibrated scores where nearly all rows have the event: few
-    rows without it are then followed to the horizon, and intervals cover 72 to 91 %. A warning says so, and an earlier
+    censored they cover 92 % or more in simulations, but for calibrated scores where nearly all rows have the event: few
+    rows without it are then followed to the horizon, and intervals cover 72 to 86 %. A warning says so, and an earlier
     horizon helps (``benchmarks/coverage/censoring.md``).
 
     Weights never stand for repeated rows: where all are whole, those above 1 are made smaller by a rounding error.
