@@ -47,7 +47,7 @@ def test_errors_of_differences_are_those_of_sums_of_groups(seed, n_groups, weigh
     y[:2] = 0, 1
     sample = as_sample(p, y, w, "probability", None, groups)
     loss, other = rng.random((2, n))
-    mean, se, _ = paired(loss, other, sample)
+    mean, se, *_ = paired(loss, other, sample)
     assert mean == pytest.approx(np.average(loss - other, weights=w))
     share = w / w.sum() * (loss - other - mean)
     by_group = [share[groups == g].sum() ** 2 / (1 - w[groups == g].sum() / w.sum()) for g in range(n_groups)]

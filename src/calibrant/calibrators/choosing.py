@@ -29,7 +29,6 @@ from .crossval import (
     fold_fits,
     folds_of,
     losses_of,
-    paired,
     predict_held_out,
     score_scale,
 )
@@ -85,8 +84,7 @@ class Choice:
         """Decrease of a score on held-out rows, against leaving scores alone; unknown where that is no candidate."""
         if self.identity is None:
             return UNKNOWN
-        changed = losses_of(self.averaged, self.sample.codes, score)
-        return paired(self.found[self.identity].losses[score], changed, self.sample)
+        return HeldOutEvidence.of(self.averaged, self.sample).gain_over(self.found[self.identity], score, self.sample)
 
     def leads(self, tried: Mapping[str, Calibrator]) -> str:
         """The family of calibrators that leads."""

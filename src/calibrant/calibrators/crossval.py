@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import gammaincinv, ndtri, stdtrit
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice, fold_seed
@@ -111,20 +111,27 @@ def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
 
 
 class MeanDifference(NamedTuple):
-    """Mean of paired differences, its standard error, and the degrees of freedom of that."""
+    """Mean of paired differences, its standard error, and the degrees of freedom of that.
+
+    ``by_mistake`` is what one mistake more of scores that hardly expect any adds to the mean, of which ``mistakes`` are
+    in the rows (:func:`_by_mistake`).
+    """
 
     value: float
     se: float
     df: float
+    by_mistake: float = 0.0
+    mistakes: int = 0
 
     def times(self, factor: float) -> MeanDifference:
         """On another scale."""
-        return MeanDifference(factor * self.value, factor * self.se, self.df)
+        return self._replace(value=factor * self.value, se=factor * self.se, by_mistake=factor * self.by_mistake)
 
     def interval(self, level: float) -> Interval:
-        """Student's."""
+        """Student's; or above, by the exact limit of a Poisson number of mistakes, where that is higher."""
         half = float(stdtrit(self.df, 0.5 + level / 2)) * self.se
-        return Interval(self.value - half, self.value + half)
+        more = float(gammaincinv(self.mistakes + 1, 0.5 + level / 2)) - self.mistakes
+        return Interval(self.value - half, self.value + max(half, more * self.by_mistake))
 
 
 #: Where there is nothing to compare with.
@@ -151,6 +158,33 @@ def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) ->
     return MeanDifference(value, float(np.sqrt(variance)), max(1.0, min(df, 2 / tails) if tails > 0 else df))
 
 
+def _by_mistake(before: FloatArray, after: FloatArray, sample: CalibrationSample, goal: str) -> tuple[float, int]:
+    """What one mistake more adds to the mean gain of a score, and how many there are, of scores that expect none.
+
+    Scores so near 1 that not one mistake is expected in as many rows: smoothing them costs a little on most rows, and
+    gains much on a mistake. With none in the rows, or one, whose fold smooths nothing, differences of rows say nothing
+    about that.
+    """
+    at = np.flatnonzero(before.max(axis=1) >= 1 - 1 / (len(before) + 2))
+    if not at.size:
+        return 0.0, 0
+    p, q, top = before[at], after[at], before[at].argmax(axis=1)
+    others = np.arange(p.shape[1]) != top[:, None]
+    if goal == "log-loss":
+        gains = np.log(np.maximum(q, FLOOR)) - np.log(np.maximum(p, FLOOR))
+    else:
+        gains = (p * p - q * q).sum(axis=1, keepdims=True) - 2 * (p - q)
+    weight = np.where(others, np.maximum(q, np.finfo(float).tiny), 0.0)
+    gain = (weight * gains).sum(axis=1) / weight.sum(axis=1)
+    share, wrong = sample.weights[at] / sample.total, sample.codes[at] != top
+    if sample.groups is None:
+        held, mistakes = share, np.flatnonzero(wrong)
+    else:
+        held = np.asarray(np.bincount(sample.groups[at], share), dtype=np.float64)
+        mistakes = np.unique(sample.groups[at][wrong])
+    return max(0.0, float(share @ gain) * float(held @ held) / float(share.sum()) ** 2), len(mistakes)
+
+
 def variance_of_mean(values: FloatArray, sample: CalibrationSample, groups: AnyArray | None) -> float:
     """Variance of a weighted mean of independent rows or groups (Liang & Zeger 1986; Bell & McCaffrey 2002)."""
     share = sample.weights / sample.total
@@ -171,18 +205,27 @@ def design_effect(values: FloatArray, sample: CalibrationSample) -> float:
 class HeldOutEvidence:
     """Evidence of a candidate's held-out probabilities: losses of rows by each proper score, and whether right.
 
-    ``error`` is their calibration error, where it was asked for.
+    ``error`` is their calibration error, where it was asked for, and ``held`` the probabilities.
     """
 
     losses: Mapping[str, FloatArray]
     right: FloatArray
     error: Estimate | None = None
+    held: FloatArray | None = None
 
     @classmethod
     def of(cls, p: FloatArray, sample: CalibrationSample, error: Estimate | None = None) -> HeldOutEvidence:
         """From probabilities (n, K) of a sample's rows."""
         losses = {score: losses_of(p, sample.codes, score) for score in SCORES}
-        return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error)
+        return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error, p)
+
+    def gain_over(self, before: HeldOutEvidence, score: str, sample: CalibrationSample) -> MeanDifference:
+        """Decrease of a score on the rows, against other probabilities of them."""
+        found = paired(before.losses[score], self.losses[score], sample)
+        if before.held is None or self.held is None:
+            return found
+        by_mistake, mistakes = _by_mistake(before.held, self.held, sample, score)
+        return found._replace(by_mistake=by_mistake, mistakes=mistakes)
 
     @property
     def calibration(self) -> tuple[float, float]:

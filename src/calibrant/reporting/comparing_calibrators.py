@@ -113,8 +113,9 @@ def compare_calibrators(
     -----
     Every number is of the rows of all folds together, each by the fit of the others; an average's weights are those of
     all rows. The log-loss counts probabilities below 1e-6 as 1e-6. Intervals of gains are Student's, with the degrees
-    of freedom of a heavy-tailed mean's variance (Satterthwaite): ``benchmarks/arena/gains.md`` says how often they
-    cover what is gained on new rows. Cost: ``cv`` fits and one estimate with its interval per candidate, and two
+    of freedom of a heavy-tailed mean's variance (Satterthwaite). Where scores of 0 and 1 are never wrong, or once,
+    their upper ends allow for the mistakes that so few rows may not show. ``benchmarks/arena/gains.md`` says how often
+    they cover what is gained on new rows. Cost: ``cv`` fits and one estimate with its interval per candidate, and two
     reports.
 
     References
@@ -209,10 +210,9 @@ def _row(
     """Row of a candidate: means, and paired differences from the unchanged scores and from the choice."""
     weights = sample.weights / sample.total
     score, other = SCORES[::-1] if goal == "brier" else SCORES
-    alone = own if before is None else before
 
     def gain(of: str) -> MeanDifference:
-        found = paired(alone.losses[of], own.losses[of], sample) if before is not None else UNKNOWN
+        found = own.gain_over(before, of, sample) if before is not None else UNKNOWN
         return found.times(score_scale(of, sample.n_classes))
 
     change = UNKNOWN if before is None else paired(own.right, before.right, sample)
