@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from calibrant.plot.style import style_of
 
@@ -15,6 +16,8 @@ from calibrant.plot.style import style_of
 _STYLE = {"svg.hashsalt": "calibrant", "svg.fonttype": "none", "font.size": 9}
 #: Standard errors on either side of a number.
 _ERRORS = 2
+#: A logarithmic axis whose ends are nearer has ticks at 2 and 5, too.
+_FEW = 500
 
 
 def dots(
@@ -62,6 +65,10 @@ def dots(
             axes.axvline(aim, color="0.4", linestyle="--", linewidth=1, zorder=0)
         if log:
             axes.set_xscale("log")
+            low, high = axes.get_xlim()
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < _FEW * low else (1,)))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_yticks(range(len(cases)), cases)
         axes.set_ylim(len(cases) - 0.5, -0.5)
         axes.set_xlabel(axis)
