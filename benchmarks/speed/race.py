@@ -145,12 +145,12 @@ def answer(kept: Kept, works: Works) -> str:
     ratio = {work: float(np.median(ratios(kept, work, fastest(kept, works, work)))) for work in works}
     slower = {work: value for work, value in ratio.items() if value > 1}
     text = (
-        f"calibrant takes less time than the fastest peer in {len(works) - len(slower)} of {len(works)} works; the "
-        f"median of its share of the peer's time is {np.median(list(ratio.values())):.2f}."
+        f"calibrant takes less time than the fastest peer in {len(works) - len(slower)} of {len(works)} works, and "
+        f"{np.median(list(ratio.values())):.2f} of its time at the median."
     )
     if slower:
         most = sorted(slower.items(), key=lambda one: -one[1])
-        cases = (f"“{work}” ({value:.2f} times the time of {fastest(kept, works, work)})" for work, value in most)
+        cases = (f"“{work}” ({value:.2f} × {fastest(kept, works, work)})" for work, value in most)
         text += f" It takes longer in {', '.join(cases)}."
     missed = [work for work, value in ratio.items() if works[work].wanted < value <= 1]
     return text + (f" Slower than we aimed at: {'; '.join(missed)}." if missed else "")
@@ -167,7 +167,7 @@ def page(kept: Kept, works: Works) -> Iterator[str]:
         rows.append((work, name, _milliseconds(float(np.median(some["ours"]))), shown, f"{works[work].wanted:g}"))
     yield from table(("work", "fastest peer", "ours, ms", "ratio", "aim"), rows, texts=2)
     yield ""
-    yield "*ratio*: our CPU time by that of the peer, turn by turn: the median, and the quartiles."
+    yield "*ratio*: our CPU time by the peer's: median and quartiles of turns."
 
 
 def _milliseconds(seconds: float) -> str:
