@@ -43,12 +43,15 @@ class Peer:
         A module that it imports.
     reference : callable, optional
         What its answer is compared with, from the arrays, where that is not what ours returns.
+    competes : bool
+        Whether it may be the fastest peer: not where it is a loop of ours around another function of the library.
     """
 
     call: Callable[..., Any]
     needs: str
     apart: float = 1e-9
     reference: Callable[..., Any] | None = None
+    competes: bool = True
 
     @property
     def installed(self) -> bool:
@@ -132,7 +135,7 @@ def ratios(kept: Kept, work: str, peer: str) -> np.ndarray:
 
 def fastest(kept: Kept, works: Works, work: str) -> str:
     """The peer whose median time is the least, of those that answer the same question."""
-    peers = works[work].peers
+    peers = {name: peer for name, peer in works[work].peers.items() if peer.competes}
     same = [name for name, peer in peers.items() if peer.apart < np.inf] or list(peers)
     return min(same, key=lambda name: float(np.median(kept.where(work=work, peer=name)["theirs"])))
 
@@ -142,11 +145,13 @@ def answer(kept: Kept, works: Works) -> str:
     ratio = {work: float(np.median(ratios(kept, work, fastest(kept, works, work)))) for work in works}
     slower = {work: value for work, value in ratio.items() if value > 1}
     text = (
-        f"calibrant takes less time than the fastest peer in {len(works) - len(slower)} of {len(works)} works; the "
-        f"median of its share of the peer's time is {np.median(list(ratio.values())):.2f}."
+        f"calibrant takes less time than the fastest peer in {len(works) - len(slower)} of {len(works)} works, and "
+        f"{np.median(list(ratio.values())):.2f} of its time at the median."
     )
-    for work, value in sorted(slower.items(), key=lambda one: -one[1]):
-        text += f" In “{work}”, {fastest(kept, works, work)} is faster: calibrant takes {value:.2f} times as long."
+    if slower:
+        most = sorted(slower.items(), key=lambda one: -one[1])
+        cases = (f"“{work}” ({value:.2f} × {fastest(kept, works, work)})" for work, value in most)
+        text += f" It takes longer in {', '.join(cases)}."
     missed = [work for work, value in ratio.items() if works[work].wanted < value <= 1]
     return text + (f" Slower than we aimed at: {'; '.join(missed)}." if missed else "")
 
@@ -162,7 +167,7 @@ def page(kept: Kept, works: Works) -> Iterator[str]:
         rows.append((work, name, _milliseconds(float(np.median(some["ours"]))), shown, f"{works[work].wanted:g}"))
     yield from table(("work", "fastest peer", "ours, ms", "ratio", "aim"), rows, texts=2)
     yield ""
-    yield "*ratio*: our CPU time by that of the peer, turn by turn: the median, and the quartiles."
+    yield "*ratio*: our CPU time by the peer's: median and quartiles of turns."
 
 
 def _milliseconds(seconds: float) -> str:

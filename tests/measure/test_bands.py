@@ -128,6 +128,22 @@ def test_bands_cover_pointwise(estimator):
     assert 0.9 - 4 * np.sqrt(0.09 / 240) <= np.mean(hits) <= 0.985
 
 
+def test_the_band_of_densities_is_that_of_resampled_rows():
+    """By a matrix of kernels and their mirror images, of 1000 resamples each."""
+    rng, at, n = np.random.default_rng(2000), np.linspace(0.02, 0.98, 25), 2000
+    p = rng.beta(0.7, 0.9, n)
+    y = (rng.random(n) < p + 0.4 * np.sin(2 * np.pi * p) * p * (1 - p)).astype(int)
+    low, high = np.percentile(p, [25, 75])
+    h = min(p.std(ddof=1), (high - low) / 1.34898) * (0.75 * n) ** -0.2
+    images = [image for shift in range(-4, 5, 2) for image in (shift + p, shift - p)]
+    kernel = sum(np.exp(-0.5 * ((at[:, None] - image) / h) ** 2) for image in images)
+    rows = rng.multinomial(n, np.full(n, 1 / n), 1000)
+    ends = np.quantile((rows * y) @ kernel.T / (rows @ kernel.T), [0.025, 0.975], axis=0)
+    curve = cal.reliability_curve(y, p, estimator="density", level=0.95, random_state=0).at(at)
+    np.testing.assert_allclose(curve.observed, kernel @ y / kernel.sum(axis=1), rtol=0, atol=2e-4)
+    np.testing.assert_allclose([curve.lower, curve.upper], ends, rtol=0, atol=0.01)
+
+
 def test_the_band_narrows_with_data():
     y, p = sample(np.random.default_rng(0), 16_000)
     widths = []
