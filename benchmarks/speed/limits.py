@@ -27,7 +27,7 @@ from ..charts import dots
 from ..experiment import Experiment
 from ..markdown import table
 from ..provenance import Kept
-from . import numbers, race
+from . import estimation, race
 from .race import Peer, Work
 
 #: What is measured, and what it may be.
@@ -50,8 +50,8 @@ def interpreter(name: str) -> float:
 
 def memory() -> dict[str, float]:
     """Most that a call allocates, and its value."""
-    y, p = numbers.binary(10_000_000)
-    call = numbers.binned()
+    y, p = estimation.binary(10_000_000)
+    call = estimation.binned()
     call(y, p)
     tracemalloc.start()
     try:
@@ -62,14 +62,14 @@ def memory() -> dict[str, float]:
 
 
 def arrays() -> tuple[Any, ...]:
-    return *numbers.binary(1_000_000), *numbers.binary(10_000)
+    return *estimation.binary(1_000_000), *estimation.binary(10_000)
 
 
 #: The same call on fewer rows takes the place of a peer.
 BAND = Work(
     arrays,
-    lambda y, p, *_: numbers.band(y, p),
-    {"fewer rows": Peer(lambda _, __, y, p: numbers.band(y, p), "numpy", float("inf"))},
+    lambda y, p, *_: estimation.band(y, p),
+    {"fewer rows": Peer(lambda _, __, y, p: estimation.band(y, p), "numpy", float("inf"))},
     gap=lambda ours, theirs: numbers.curves(ours, (theirs.scores, theirs.observed)),
     value=lambda curve: float(np.nanmean(curve.observed)),
 )

@@ -2,7 +2,7 @@
 
     pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
     pip install -r benchmarks/requirements.txt
-    OMP_NUM_THREADS=1 python -m benchmarks.speed.numbers [--repetitions 15] [--only TEXT]
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.estimation [--repetitions 15] [--only TEXT]
 
 CPU time of a call, one thread, in turns, on the same arrays. ECE has 15 bins. Answers agree to 1e-12, in float32
 (torchmetrics) to 1e-6, and to 1e-4 in quantile bins, whose edges part rows one rank apart; of scikit-learn, which has
