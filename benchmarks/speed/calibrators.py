@@ -185,7 +185,8 @@ WORKS = {
     "isotonic, 10⁶ rows": work(
         binary, (1_000_000,), ours(c.IsotonicCalibrator(clip=None)), 1, probabilities, netcal=Peer(netcal, "netcal")),
     "beta, 10⁵ rows": work(
-        binary, (100_000,), ours(c.BetaCalibration(shrinkage=0)), 0.5, probabilities, betacal=Peer(betacal, "betacal", 1e-3)),
+        binary, (100_000,), ours(c.BetaCalibration(shrinkage=0)), 0.5, probabilities,
+        betacal=Peer(betacal, "betacal", 1e-3)),
     "Venn-Abers, 10⁴ rows": work(
         binary, (10_000,), ours(c.VennAbers()), 1, probabilities, venn_abers=Peer(venn_abers, "venn_abers", 1e-6)),
     "temperature, 10⁵ × 100": work(

@@ -70,7 +70,7 @@ BAND = Work(
     arrays,
     lambda y, p, *_: estimation.band(y, p),
     {"fewer rows": Peer(lambda _, __, y, p: estimation.band(y, p), "numpy", float("inf"))},
-    gap=lambda ours, theirs: numbers.curves(ours, (theirs.scores, theirs.observed)),
+    gap=lambda ours, theirs: estimation.curves(ours, (theirs.scores, theirs.observed)),
     value=lambda curve: float(np.nanmean(curve.observed)),
 )
 
