@@ -113,7 +113,7 @@ def class_by_class(logits: Any, target: Any) -> Any:
     log_k = log_k.masked_fill(torch.eye(len(f), dtype=torch.bool), -torch.inf)
     whole = torch.logsumexp(log_k, dim=1)
     log_y = torch.nn.functional.one_hot(target, CLASSES).to(f.dtype).log()
-    total = 0.0
+    total: Any = 0.0
     for c in range(CLASSES):
         expected = (torch.logsumexp(log_k + log_y[:, c], dim=1) - whole).exp()
         total = total + (expected - f[:, c]).abs()
@@ -148,8 +148,9 @@ def call_of(way: str, n: int, seed: int) -> Callable[[], float]:
         return lambda: floor(p)
     if way.startswith(NUMPY):
         notion = way.rpartition(", ")[2] if way in (CLASSWISE, CONFIDENCE) else "canonical"
-        more = ("query", "cross") if way == CROSS else ()
-        kernel = cal.estimators.DirichletKernel(H, *more, residual=bool(more))
+        kernel = cal.estimators.DirichletKernel(H)
+        if way == CROSS:
+            kernel = cal.estimators.DirichletKernel(H, "query", "cross", residual=True)
         return lambda: float(cal.calibration_error(y, p, notion=notion, estimator=kernel))
     import torch
 
@@ -218,7 +219,7 @@ def plain(way: str) -> str:
 
 def times_less(kept: Kept, way: str, need: str) -> np.ndarray:
     """How many times as much the plain implementation needs, at the same number of rows: its median, by each sample."""
-    return np.median(kept.where(way=plain(way), n=ROWS)[need]) / kept.where(way=way, n=ROWS)[need]
+    return np.asarray(np.median(kept.where(way=plain(way), n=ROWS)[need]) / kept.where(way=way, n=ROWS)[need])
 
 
 def answer(kept: Kept) -> str:

@@ -162,7 +162,7 @@ def spent() -> float:
 
     me = psutil.Process()
     times = [one.cpu_times() for one in (me, *me.children(recursive=True))]
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+    return float(sum(t.user + t.system + t.children_user + t.children_system for t in times))
 
 
 def measured(engine: str, names: list[str], folders: dict[str, int], seed: int) -> dict[str, float]:
@@ -199,10 +199,10 @@ def calls_of(one: Engine, names: list[str]) -> dict[str, Callable[[], Any]]:
 def check(ours: Any, sums: Row | None, grouped: list[list[Row]]) -> None:
     """RuntimeError where `from_frame` finds other rows, labels or scores than the engine."""
     first = 1 if len(grouped) == 1 else 0
-    found = [] if sums is None else [(first, *map(float, sums))]
+    found: list[Row] = [] if sums is None else [(first, *map(float, sums))]
     for k, rows in enumerate(grouped, first):
         key, n, p = np.array(rows, dtype=float).T
-        found.append((k, n[key // 10_000 == k].sum(), p.sum(), n.sum()))
+        found.append((k, float(n[key // 10_000 == k].sum()), float(p.sum()), float(n.sum())))
     for k, *theirs in found:
         mine = (ours.class_weight[k], ours.prob_sum[k], ours.n_samples)
         if not np.allclose(mine, theirs, rtol=1e-9, atol=0):
