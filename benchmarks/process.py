@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .provenance import ROOT
@@ -35,3 +38,19 @@ def alone(module: str, function: str, **given: Any) -> dict[str, float]:
 def peak() -> float:
     """Most memory that this process has had, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def highest() -> float:
+    """Most memory of this process in MiB (Linux), without that of the process that started it, which `peak` counts."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+def beyond(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call returns, and the most memory in MiB during it beyond that before it (Linux)."""
+    file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+    os.write(file, b"5")  # the peak counts from here
+    os.close(file)
+    before = highest()
+    found = call()
+    return found, highest() - before

@@ -1,43 +1,80 @@
-"""Canonical calibration error: time and memory against plain N × N implementations in torch.
+"""What does the canonical calibration error cost beside plain N × N implementations?
 
-    python -m benchmarks.speed.canonical [--threads 1] [--budget 10] [--write benchmarks/speed/canonical.md]
+    pip install torch==2.13.0
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.canonical [--repetitions 7] [--only TEXT]
 
-Needs `pip install torch==2.13.0`. Every case runs in a process of its own: seconds are medians of repeated calls, and
-memory is the peak of private pages during a call beyond those before it. All implementations must give the same number.
-"Step by step" is written as the formula is printed, every step a matrix, as the published code does; "in place" spares
-every copy that it can.
+L1 error of ten classes, Dirichlet kernels of bandwidth 0.05; each sample draws its own rows, in a process with one
+thread. Plain code in torch, float64 but where it says float32: *step by step* is the formula as printed, every step a
+matrix, as the published code does; *in place* spares copies; *class by class* stays in logarithms. Ours, NumPy:
+`calibration_error(…, estimator=DirichletKernel(0.05))`, with *cross* the kernel of the default for squares. Ours,
+torch: `dirichlet_kernel_error`. *Products and exponentials*, one of each for each pair of rows, are what an exact
+program costs at least. A sample fails where its error is not that of *in place*, to 1e-9, or 2e-4 in float32.
 """
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
-import statistics
-import subprocess
-import sys
-import threading
+from . import one_thread  # before NumPy
+
+# isort: split
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from calibrant.data.writing import write_text
+import calibrant as cal
 
-from .. import arguments
+from ..charts import dots
+from ..experiment import Experiment
+from ..markdown import table
+from ..process import alone, beyond
+from ..provenance import Kept
 
-H = 0.05
+MODULE = __spec__.name
+H, CLASSES, ROWS = 0.05, 10, 10_000
+#: Calls are repeated for so many CPU seconds, at most so many times.
+BUDGET, MOST_CALLS = 0.5, 15
+#: How far errors of a number format may lie apart.
+APART = {"float64": 1e-9, "float32": 2e-4}
+NUMPY, CROSS = "ours, NumPy", "ours, NumPy, cross"
+CLASSWISE, CONFIDENCE = "ours, NumPy, classwise", "ours, NumPy, confidence"
+STEPS, IN_PLACE, CLASS_BY_CLASS = "step by step", "in place", "class by class"
+FLOOR, SINGLE, GRADIENT = "products and exponentials", ", float32", ", gradient"
+OURS_GRADIENT, PLAIN_GRADIENT = f"ours, torch{GRADIENT}", IN_PLACE + GRADIENT
+#: Ways to the error, and what else is timed, at 10,000 rows.
+WAYS = (
+    "ours, torch",
+    f"ours, torch{SINGLE}",
+    NUMPY,
+    CROSS,
+    FLOOR,
+    STEPS,
+    IN_PLACE,
+    CLASS_BY_CLASS,
+    STEPS + SINGLE,
+    IN_PLACE + SINGLE,
+    OURS_GRADIENT,
+    f"ours, torch{SINGLE}{GRADIENT}",
+    PLAIN_GRADIENT,
+)
+#: Rows of each.
+SIZES: dict[str, tuple[int, ...]] = dict.fromkeys(WAYS, (ROWS,))
+SIZES |= {NUMPY: (2500, 5000, ROWS, 20_000, 50_000), CLASSWISE: (1_000_000,), CONFIDENCE: (1_000_000,)}
+#: What gives another number.
+OTHERS = (FLOOR, CROSS, CLASSWISE, CONFIDENCE)
 
 
-def sample(n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logits, their softmax and labels."""
-    rng = np.random.default_rng(0)
-    z = 1.5 * rng.normal(size=(n, k))
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, CLASSES))
     p = np.exp(z - np.logaddexp.reduce(z, axis=1)[:, None])
-    return z, p, (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    return z, p, (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, CLASSES - 1)
 
 
-def plain(logits, target, k):
+def in_place(logits: Any, target: Any) -> Any:
     """The estimator as published, with N × N matrices."""
     import torch
 
@@ -48,11 +85,11 @@ def plain(logits, target, k):
     if log_k.requires_grad:
         log_k = log_k.masked_fill(torch.eye(len(f), dtype=torch.bool), -torch.inf)
     weight = torch.softmax(log_k, dim=1)
-    expected = weight @ torch.nn.functional.one_hot(target, k).to(f.dtype)
+    expected = weight @ torch.nn.functional.one_hot(target, CLASSES).to(f.dtype)
     return (expected - f).abs().sum(dim=1).mean()
 
 
-def step_by_step(logits, target, k):
+def step_by_step(logits: Any, target: Any) -> Any:
     """The same as one writes it down, every step a matrix: what the published code does."""
     import torch
 
@@ -62,11 +99,11 @@ def step_by_step(logits, target, k):
     log_k = torch.log(f) @ (alpha - 1).T - log_beta
     log_k = log_k + torch.diag(torch.full((len(f),), torch.finfo(f.dtype).min, dtype=f.dtype))
     kernel = torch.exp(log_k)
-    expected = kernel @ torch.nn.functional.one_hot(target, k).to(f.dtype) / kernel.sum(dim=1, keepdim=True)
+    expected = kernel @ torch.nn.functional.one_hot(target, CLASSES).to(f.dtype) / kernel.sum(dim=1, keepdim=True)
     return (expected - f).abs().sum(dim=1).mean()
 
 
-def by_class(logits, target, k):
+def class_by_class(logits: Any, target: Any) -> Any:
     """The same with a log-sum-exp over N × N for every class, which needs no care for small kernels."""
     import torch
 
@@ -75,19 +112,25 @@ def by_class(logits, target, k):
     log_k = logs @ (f / H).T - torch.lgamma(f / H + 1).sum(dim=1)
     log_k = log_k.masked_fill(torch.eye(len(f), dtype=torch.bool), -torch.inf)
     whole = torch.logsumexp(log_k, dim=1)
-    log_y = torch.nn.functional.one_hot(target, k).to(f.dtype).log()
-    total = 0.0
-    for c in range(k):
+    log_y = torch.nn.functional.one_hot(target, CLASSES).to(f.dtype).log()
+    total: Any = 0.0
+    for c in range(CLASSES):
         expected = (torch.logsumexp(log_k + log_y[:, c], dim=1) - whole).exp()
         total = total + (expected - f[:, c]).abs()
     return total.mean()
 
 
+def ours(logits: Any, target: Any) -> Any:
+    """The same in tiles."""
+    from calibrant.torch.functional import dirichlet_kernel_error
+
+    return dirichlet_kernel_error(logits, target, H)
+
+
 def floor(p: np.ndarray) -> float:
     """What no exact program can do without: product, exponential and sum for every pair, in tiles that stay cached."""
     logs, right = np.log(p), np.ascontiguousarray((p / H).T)
-    rows = 1 << 6
-    block = 1 << 10
+    rows, block = 1 << 6, 1 << 10
     tile, total = np.empty((rows, block)), 0.0
     for a in range(0, len(p), rows):
         for b in range(0, len(p), block):
@@ -98,170 +141,145 @@ def floor(p: np.ndarray) -> float:
     return total
 
 
-def case(name: str, n: int, k: int):
-    """What a case calls."""
-    z, p, y = sample(n, k)
-    kind, _, detail = name.partition(" ")
-    if kind == "floor:":
+def call_of(way: str, n: int, seed: int) -> Callable[[], float]:
+    """What is timed, on data that are drawn here."""
+    z, p, y = drawn(n, seed)
+    if way == FLOOR:
         return lambda: floor(p)
-    if kind == "numpy":
-        import calibrant as cal
-
-        notion, _, variant = detail.partition(" ")
-        estimator = cal.estimators.DirichletKernel(H)
-        if variant == "cross":
-            estimator = cal.estimators.DirichletKernel(H, "query", "cross", residual=True)
-        return lambda: cal.calibration_error(y, p, notion=notion, estimator=estimator)
+    if way.startswith(NUMPY):
+        notion = way.rpartition(", ")[2] if way in (CLASSWISE, CONFIDENCE) else "canonical"
+        kernel = cal.estimators.DirichletKernel(H)
+        if way == CROSS:
+            kernel = cal.estimators.DirichletKernel(H, "query", "cross", residual=True)
+        return lambda: float(cal.calibration_error(y, p, notion=notion, estimator=kernel))
     import torch
 
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    dtype = torch.float64 if "float64" in detail else torch.float32
-    logits, target = torch.tensor(z, dtype=dtype), torch.tensor(y)
-    if kind == "torch":
-        from calibrant.torch.functional import dirichlet_kernel_error
+    one_thread.limit_torch()
+    logits, target = torch.tensor(z, dtype=getattr(torch, number_format(way))), torch.tensor(y)
+    named = {STEPS: step_by_step, IN_PLACE: in_place, CLASS_BY_CLASS: class_by_class}
+    error = next((one for name, one in named.items() if way.startswith(name)), ours)
 
-        def error(x):
-            return dirichlet_kernel_error(x, target, H)
-    else:
-
-        def error(x):
-            how = by_class if "class by class" in detail else step_by_step if "step by step" in detail else plain
-            return how(x, target, k)
-
-    def forward():
+    def forward() -> float:
         with torch.no_grad():
-            return error(logits).item()
+            return float(error(logits, target))
 
-    def both():
+    def both() -> float:
         x = logits.clone().requires_grad_()
-        loss = error(x)
+        loss = error(x, target)
         loss.backward()
-        return loss.item()
+        return float(loss)
 
-    return both if "backward" in detail else forward
-
-
-def private_pages() -> float:
-    """Private memory of this process in MB (Linux)."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1024
+    return both if way.endswith(GRADIENT) else forward
 
 
-def measure(name: str, n: int, k: int, budget: float) -> dict[str, float]:
-    """Value, seconds and extra memory of a case, in this process."""
-    call = case(name, n, k)
-    small = case(name, 200, k)
-    small()  # imports and thread pools
-    before, peak, stop = private_pages(), [0.0], threading.Event()
+def number_format(way: str) -> str:
+    return "float32" if SINGLE in way else "float64"
 
-    def watch() -> None:
-        while not stop.is_set():
-            peak[0] = max(peak[0], private_pages())
-            time.sleep(0.002)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    value, *first = timed(call)
-    stop.set()
-    thread.join()
+def measured(way: str, n: int, seed: int) -> dict[str, float]:
+    """CPU and wall seconds of a call, memory in MiB beyond its inputs, and what it returns."""
+    call = call_of(way, n, seed)
+    call_of(way, 200, seed)()  # imports and thread pools
+    (value, *first), memory = beyond(lambda: timed(call))
     times = [first]
-    while sum(wall for wall, _ in times) < budget and len(times) < 15:
-        times.append(timed(call)[1:])
-    wall, cpu = (statistics.median(each) for each in zip(*times, strict=True))
-    return {"value": value, "wall": wall, "cpu": cpu, "memory": peak[0] - before}
+    while sum(cpu for cpu, _ in times) < BUDGET and len(times) < MOST_CALLS:
+        times.append(list(timed(call)[1:]))
+    cpu, wall = np.median(times, axis=0).tolist()
+    return {"value": value, "cpu": cpu, "wall": wall, "memory": memory}
 
 
-def timed(call) -> tuple[float, float, float]:
-    """What a call returns, and its seconds by the wall and of the processor."""
-    wall, cpu = time.perf_counter(), time.process_time()
+def timed(call: Callable[[], float]) -> tuple[float, float, float]:
+    """What a call returns, and its seconds of the processor and by the wall."""
+    cpu, wall = time.process_time(), time.perf_counter()
     value = call()
-    return value, time.perf_counter() - wall, time.process_time() - cpu
+    return value, time.process_time() - cpu, time.perf_counter() - wall
 
 
-CASES = [
-    ("N × N float64, step by step", 10_000, 10),
-    ("N × N float64, in place", 10_000, 10),
-    ("N × N float64, class by class", 10_000, 10),
-    ("N × N float32, step by step", 10_000, 10),
-    ("N × N float32, in place", 10_000, 10),
-    ("numpy canonical", 10_000, 10),
-    ("floor: products and exponentials alone", 10_000, 10),
-    ("torch float64", 10_000, 10),
-    ("torch float32", 10_000, 10),
-    ("N × N float64, in place, forward+backward", 10_000, 10),
-    ("torch float64, forward+backward", 10_000, 10),
-    ("torch float32, forward+backward", 10_000, 10),
-    ("numpy canonical cross", 10_000, 10),
-    *(("numpy canonical", n, 10) for n in (2500, 5000, 20_000, 50_000)),
-    ("numpy classwise", 1_000_000, 10),
-    ("numpy confidence", 1_000_000, 10),
-]
+@lru_cache(maxsize=4)
+def reference(n: int, seed: int) -> float:
+    """The error that all ways give but others."""
+    return call_of(IN_PLACE, n, seed)()
 
 
-REMARK = """# Canonical calibration error: time and memory
-
-Written by `python -m benchmarks.speed.canonical --threads {threads} --write benchmarks/speed/canonical.md` on
-{day}: {cores} cores,
-{threads} thread(s), numpy {numpy}, torch {torch}. L1 error, K = 10, h = 0.05, normal logits; medians of repeated calls,
-each case in a process of its own. *Memory* is what a call needs beyond its inputs. All of one N give the same number
-(1e-9 apart at most, 2e-4 in float32). "Step by step" is the formula as printed, every step a matrix, as the published
-code does; "in place" spares every copy that it can; "class by class" stays in logarithms. "numpy" is
-`calibration_error(..., estimator=DirichletKernel(0.05))`, "cross" the kernel of the default for squares, and "torch"
-`calibrant.torch.functional.dirichlet_kernel_error`. "Floor" is one product, exponential and sum for every pair of rows,
-in tiles, and no estimate: what any exact program on this core costs at least. Ratios are to "N × N float64, step by
-step" at N = 10 000.
-
-| case | N | wall, s | CPU, s | memory, MB | value | times faster |
-|---|--:|--:|--:|--:|--:|--:|
-"""
+def sample(way: str, n: int, seed: int) -> dict[str, float]:
+    """Numbers of a process of its own, and how far its error lies from the reference; RuntimeError where too far."""
+    found = alone(MODULE, "measured", way=way, n=n, seed=seed)
+    if way in OTHERS or n > ROWS:  # where a plain implementation has no memory
+        return found
+    gap = abs(found["value"] - reference(n, seed))
+    if not gap <= APART[number_format(way)]:
+        raise RuntimeError(f"{way}: the error of {n} rows is {found['value']:.12g}, off by {gap:.2g}")
+    return {**found, "gap": gap}
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__)
-    parser.add_argument("--budget", type=float, default=8.0, help="seconds a case may be repeated for")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--write", metavar="FILE")
-    parser.add_argument("--only", nargs=3, metavar=("NAME", "N", "K"))
-    options = parser.parse_args()
-    if options.only:
-        name, n, k = options.only
-        print(json.dumps(measure(name, int(n), int(k), options.budget)))
-        return
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
-    known: dict[tuple[int, int], float] = {}
-    lines, slowest = [], 0.0
-    for name, n, k in CASES:
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.speed.canonical",
-            "--budget",
-            str(options.budget),
-            "--only",
-            name,
-            str(n),
-            str(k),
-        ]
-        done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout)
-        if "cross" not in name and not name.startswith(("numpy classwise", "numpy confidence", "floor")):
-            expected = known.setdefault((n, k), found["value"])
-            close = 2e-4 if "float32" in name else 1e-9
-            assert abs(found["value"] - expected) < close, (name, found["value"], expected)
-        slowest = slowest or found["wall"]
-        times = f"{slowest / found['wall']:.1f}" if n == 10_000 and "backward" not in name else ""
-        lines.append(
-            f"| {name} | {n:,} | {found['wall']:.3f} | {found['cpu']:.3f} | {found['memory']:.0f} "
-            f"| {found['value']:.9f} | {times} |"
-        )
-        print(lines[-1], flush=True)
-    if options.write:
-        from importlib.metadata import version
+def plain(way: str) -> str:
+    """The implementation that a way is compared with."""
+    return PLAIN_GRADIENT if way.endswith(GRADIENT) else STEPS
 
-        about = {"threads": options.threads, "day": datetime.date.today(), "cores": os.cpu_count()}
-        text = REMARK.format(**about, numpy=version("numpy"), torch=version("torch"))
-        write_text(Path(options.write), text + "\n".join(lines) + "\n")
 
+def times_less(kept: Kept, way: str, need: str) -> np.ndarray:
+    """How many times as much the plain implementation needs, at the same number of rows: its median, by each sample."""
+    return np.asarray(np.median(kept.where(way=plain(way), n=ROWS)[need]) / kept.where(way=way, n=ROWS)[need])
+
+
+def answer(kept: Kept) -> str:
+    def beside(way: str) -> str:
+        time, memory = (100 / np.median(times_less(kept, way, need)) for need in ("cpu", "memory"))
+        return f"{time:.2g} % of the CPU time and {memory:.2g} % of the memory"
+
+    cpu = {n: float(np.median(kept.where(way=NUMPY, n=n)["cpu"])) for n in SIZES[NUMPY]}
+    least = float(np.median(kept.where(way=FLOOR)["cpu"]))
+    few, many = min(cpu), max(cpu)
+    same = [way for way in WAYS if way not in OTHERS]
+    double, single = (
+        max(float(kept.where(way=way)["gap"].max()) for way in same if number_format(way) == kind) for kind in APART
+    )
+    return (
+        f"At {ROWS:,} rows `calibration_error` needs {beside(NUMPY)} of the formula step by step, and "
+        f"{cpu[ROWS] / least:.2f} times the time of products and exponentials alone; `dirichlet_kernel_error` with its "
+        f"gradient needs {beside(OURS_GRADIENT)} of the formula in place. From {few:,} to {many:,} rows the time of "
+        f"`calibration_error` grows with N to the power of {np.log(cpu[many] / cpu[few]) / np.log(many / few):.2f}. "
+        f"Errors of the same rows differ by {double:.1g} at most, or {single:.1g} in float32."
+    )
+
+
+def picture(kept: Kept) -> Figure:
+    series = {
+        name: [(float(np.median(times_less(kept, way, need))), float("nan")) for way in WAYS]
+        for need, name in (("cpu", "CPU time"), ("memory", "memory"))
+    }
+    return dots(WAYS, series, "needs of step by step (of gradients: in place) by those of this", aim=1, log=True)
+
+
+def page(kept: Kept) -> Iterator[str]:
+    rows = []
+    for way, sizes in SIZES.items():
+        for n in sizes:
+            cpu, memory = (float(np.median(kept.where(way=way, n=n)[need])) for need in ("cpu", "memory"))
+            faster = f"{np.median(times_less(kept, way, 'cpu')):.3g}" if n == ROWS else ""
+            rows.append((way, f"{n:,}", f"{cpu:.3f}", f"{memory:,.0f}", faster))
+    yield from table(("way", "rows", "CPU s", "MiB", "times faster"), rows)
+    yield ""
+    yield "Medians. *MiB*: memory beyond the inputs. *Times faster* than *step by step*, or with the gradient than"
+    yield "*in place* with it."
+
+
+EXPERIMENT = Experiment(
+    MODULE,
+    {"way": [*SIZES], "n": sorted({n for sizes in SIZES.values() for n in sizes})},
+    sample,
+    answer,
+    page,
+    picture,
+    repetitions=7,
+    quick=1,
+    timed=("cpu", "wall", "memory", "gap"),
+    some=lambda way, n: n in SIZES[way],
+    portion=lambda way, n: 3 / 7 if way in (STEPS, CLASS_BY_CLASS, PLAIN_GRADIENT) or n == 50_000 else 1.0,
+    needs=("torch",),
+    here=lambda way, n: way == NUMPY and n == 2500,
+    packages=("torch",),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
