@@ -30,7 +30,7 @@ def parser(
     if only is not None:
         made.add_argument("--only", metavar="TEXT", default="", help=f"only the {only} whose name contains TEXT")
     if write:
-        made.add_argument("--write", type=Path, metavar="FILE", help="write the page, or its section, here")
+        made.add_argument("--write", type=Path, metavar="FILE", help="write the page,, here")
     if store:
         made.add_argument("--store", type=Path, required=True, metavar="FILE", help="lines of results, added to")
     return made

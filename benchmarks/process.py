@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,6 +28,7 @@ def alone(module: str, function: str, **given: Any) -> dict[str, float]:
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError((ran.stderr.strip().splitlines() or [f"code {ran.returncode}"])[-1])
+    found: dict[str, float]
     found, modules = json.loads(ran.stdout.splitlines()[-1])
     for name in modules:  # so that the header of the data file has them
         importlib.import_module(name)
@@ -36,12 +36,7 @@ def alone(module: str, function: str, **given: Any) -> dict[str, float]:
 
 
 def peak() -> float:
-    """Most memory that this process has had, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def highest() -> float:
-    """Most memory of this process in MiB (Linux), without that of the process that started it, which `peak` counts."""
+    """Most memory of this process in MiB (Linux), without its parent's, which `ru_maxrss` counts."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -51,6 +46,6 @@ def beyond(call: Callable[[], Any]) -> tuple[Any, float]:
     file = os.open("/proc/self/clear_refs", os.O_WRONLY)
     os.write(file, b"5")  # the peak counts from here
     os.close(file)
-    before = highest()
+    before = peak()
     found = call()
-    return found, highest() - before
+    return found, peak() - before

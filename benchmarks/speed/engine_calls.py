@@ -17,7 +17,7 @@ import numpy as np
 
 import calibrant as cal
 
-from ..process import highest
+from ..process import peak
 
 Row = tuple[Any, ...]
 
@@ -181,7 +181,7 @@ def measured(engine: str, names: list[str], folders: dict[str, int], seed: int) 
             start = clock()
             said[what] = calls[what]()
             best[what] = min(best[what], clock() - start)
-    memory = highest()
+    memory = peak()
     check(said["ours"].required_totals(), said.get("sums"), [one.rows(grouped) for grouped in said["grouped"]])
     one.close()
     return {**best, "memory": memory, "error": float(said["ours"].calibration_error())}
