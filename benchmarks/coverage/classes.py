@@ -2,12 +2,11 @@
 
     python -m benchmarks.coverage.classes [--repetitions 400]
 
-Classes of a report (`Report.per_class`) at a level of 95 %. Rows are drawn from Dirichlet distributions (flat: 1,
-mixed: 0.3, sharp: 0.05) or from one with Zipf's base rates. Labels are drawn from the stated probabilities
-(calibrated), or from others in which the first class is off and the rest of a row is scaled to add up to 1:
-*overconfident* halves the log-odds of that class about its mean, *too high* takes a third of its probability away.
-True errors are those of 300,000 rows or more in the report's 15 bins. Kuiper's test is of the rows of each class, with
-Holm's correction.
+Rows are drawn from Dirichlet distributions (flat: 1, mixed: 0.3, sharp: 0.05) or from one with Zipf's base rates.
+Labels are drawn from the stated probabilities (calibrated), or from others in which the first class is off and the
+rest of a row is scaled to add up to 1: *overconfident* halves the log-odds of that class about its mean, *too high*
+takes a third of its probability away. True errors are those of 300,000 rows or more in the 15 bins of
+`Report.per_class`. Kuiper's test is adjusted by Holm's correction.
 """
 
 from __future__ import annotations
@@ -141,9 +140,9 @@ def answer(kept: Kept) -> str:
         f"{share(calm.where(classes=100)['marked'])} % of those of 100, where 5 % may be (at most "
         f"{share(alarms[most])} %: {most}). Of 10 classes the one that is off is marked in "
         f"{share(ten['marked'][ten['kuiper'] >= 0])} % of samples, by Kuiper's test of the rows in "
-        f"{share(ten['kuiper'])} %. Intervals, of 95 %, cover 0 for {min(zero):.1f} to {max(zero):.1f} % of calibrated "
-        f"classes, and the error of the class that is off in {min(its):.1f} to {max(its):.1f} % of samples: less than "
-        f"95 % by more than two standard errors in {below} of {len(parts)} cases."
+        f"{share(ten['kuiper'])} %. 95 % intervals cover 0 for {min(zero):.1f} to {max(zero):.1f} % of calibrated "
+        f"classes, and the error of the class that is off in {min(its):.1f} to {max(its):.1f} % of samples: below 95 % "
+        f"by two standard errors in {below} of {len(parts)} cases."
     )
 
 
@@ -173,8 +172,8 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for name, parts in lines.items():
         marked = (f"{100 * part['marked'].mean():.1f}" for n, part in parts if n > ROWS[0])
         only = f"{100 * parts[-1][1]['only'].mean():.1f}".replace("nan", "")
-        value, error = min(_covered(part) for _, part in parts)
-        yield [name, *marked, only, f"{value:.1f} ± {error:.1f}"]
+        value, _ = min(_covered(part) for _, part in parts)
+        yield [name, *marked, only, f"{value:.1f}"]
 
 
 EXPERIMENT = Experiment(

@@ -3,10 +3,9 @@
     python -m benchmarks.coverage.groups [--repetitions 200]
 
 Outcomes of one group hang together: sixty forecasts of an event are a martingale that ends in its outcome; clusters,
-hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1); the
-repeats of a prompt have one score. One of the 21 hospitals has half of the rows. The others are independent. Scores
-are distorted by a logit scale and shift (1, 0; 1.5, 0; 1, 0.5; 2, 0.5); the truth is their mean distance from
-calibrated ones. The nine tests have 199 draws.
+hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1); repeats
+of a prompt have one score. One of 21 hospitals has half of the rows. Scores are distorted by a logit scale and shift
+(1, 0; 1.5, 0; 1, 0.5; 2, 0.5); the truth is their mean distance from calibrated ones.
 """
 
 from __future__ import annotations
@@ -152,7 +151,8 @@ def page(kept: Kept) -> Iterator[str]:
     fives = {(name, how): rejected(kept.where(rows=FIVES), name, how) for name in BINS for how in HOW}
     name, how = max(fives, key=lambda one: fives[one].mean())
     yield ""
-    yield f"Rows in fives: `calibration_test` with bins rejects at most {share(fives[name, how])} % ({name.removeprefix('fives, ')}, {how})."
+    most = f"{share(fives[name, how])} % ({name.removeprefix('fives, ')}, {how})"
+    yield f"Rows in fives: `calibration_test` with bins rejects at most {most}."
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
