@@ -5,11 +5,11 @@
 The CNN of [train_digits.py](../docs/examples/train_digits.py) is trained for 200 epochs on 300 of scikit-learn's
 digits, in batches of 64, and measured on 1,197 before and after a temperature is fitted to 300. A split fixes rows,
 first weights and batches for all. Splits share images, and some differences pass two standard errors by chance. A run
-on another machine ends elsewhere, by rounding: a quick run repeats nothing.
+on another machine ends elsewhere, by rounding.
 
 *KDE*: cross-entropy plus λ times the canonical error by Dirichlet kernels (Popordanoska et al. 2022), with the default
-bandwidth, here 0.8; *narrow*: 0.001, found on other splits; *debiased*: λ times the debiased square. *MMCE*: plus λ
-times that penalty (Kumar et al. 2018). *Focal*: FL-53. *Mixup* has α = 0.2, *Laplace* is of the last layer.
+bandwidth (0.8); *narrow*: 0.001, found on other splits; *debiased*: λ times the debiased square. *MMCE*: plus λ times
+that penalty (Kumar et al. 2018). *Focal*: FL-53. *Mixup* has α = 0.2, *Laplace* is of the last layer.
 """
 
 from __future__ import annotations
@@ -173,16 +173,18 @@ def picture(kept: Kept) -> Figure:
 def page(kept: Kept) -> Iterator[str]:
     of_xe, more = step(kept)
     missing = [f"{loss} ({mean(gaps(kept, loss, 'log-loss'), 3, '+')})" for loss in OTHERS if loss not in drawn(kept)]
-    beyond = f", without {'; '.join(missing)}, as trained" if missing else ""
+    beyond = f" Not in the picture: {'; '.join(missing)}." if missing else ""
     yield wrapped(
-        f"The picture has differences in log-loss{beyond}. The table has means of cross-entropy, then differences, "
-        f"log-loss and canonical error with a temperature. A step takes {of_xe:.1f} ms with cross-entropy, "
-        f"{more:.1f} ms more with KDE."
+        "Means of cross-entropy, then differences of ways that differ in accuracy or log-loss, with a temperature."
+        f"{beyond} A step takes {of_xe:.1f} ms with cross-entropy, {more:.1f} ms more with KDE."
     )
     yield ""
     head = ("trained with", "accuracy", "log-loss", "canonical error")
-    rows = [[XE, *(mean(kept.where(loss=XE)[name], digits) for name, digits in SHOWN.items())]]
-    rows += [[one, *(mean(gaps(kept, one, name), digits, "+") for name, digits in SHOWN.items())] for one in OTHERS]
+    named = (kept.where(loss=XE)[name] for name in SHOWN)
+    rows = [[XE, *(f"{values.mean():.{digits}f}" for values, digits in zip(named, SHOWN.values(), strict=True))]]
+    off = {one for what in ("accuracy", f"log-loss{SCALED}") for some in told(kept, what) for one in some}
+    for one in (one for one in OTHERS if one in off):
+        rows.append([one, *(mean(gaps(kept, one, name), digits, "+") for name, digits in SHOWN.items())])
     yield from table(head, rows)
 
 

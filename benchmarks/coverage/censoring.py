@@ -2,14 +2,13 @@
 
     python -m benchmarks.coverage.censoring [--repetitions 200]
 
-Scores p are drawn from a Beta distribution (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true
-probability of the event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit
-q = logit p - 0.7 (*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is
-exponential and does not depend on the score. `censoring_weights` gives labels and weights, `estimate` the 95 %
-interval of E|q - p|. *Periods*: times of even scores rounded up to a twelfth or a fourth of the horizon; 1/G(T),
-scikit-survival's weights of events, are the default, 1/G(T-) those of `left_limit=True`. *Left out*: without weights,
-censored rows left out. *Ratio*: variance of the weighted event rate m over what intervals take it for, Σ w² (y - m)² /
-(m (1 - m) Σ w²).
+Scores p are Beta distributed (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true probability of the
+event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit q = logit p - 0.7
+(*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is exponential. `estimate`
+gives the 95 % interval of E|q - p|, with weights or with censored rows *left out*. *Periods*: times rounded up to a
+twelfth or a fourth of the horizon; 1/G(T), scikit-survival's weights of events, are the default, 1/G(T-) those of
+`left_limit=True`. *Ratio*: variance of the weighted event rate m over what intervals take it for, Σ w² (y - m)² / (m
+(1 - m) Σ w²).
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python -m benchmarks.coverage.classes [--repetitions 400]
 
 Rows are drawn from Dirichlet distributions (flat: 1, mixed: 0.3, sharp: 0.05) or from one with Zipf's base rates.
-Labels are drawn from the stated probabilities (calibrated), or from others in which the first class is off and the
-rest of a row is scaled to add up to 1: *overconfident* halves the log-odds of that class about its mean, *too high*
-takes a third of its probability away. True errors are those of 300,000 rows or more in the 15 bins of
-`Report.per_class`. Kuiper's test is adjusted by Holm's correction.
+Labels are drawn from these probabilities (calibrated), or from others in which the first class is off and the rest of
+a row scaled: *overconfident* halves the log-odds of that class about its mean, *too high* takes a third of its
+probability away. True errors are those of 300,000 rows or more in the 15 bins of `Report.per_class`. Kuiper's test is
+adjusted by Holm's correction.
 """
 
 from __future__ import annotations

@@ -175,10 +175,6 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         for one, name in MEASURES.items():
             cells = {_name(case): kept.where(**case)[f"{one}: covered"] for case in _cases(first)}
             yield [name, "first" if first else "other", *_lowest(cells)]
-    for one in BOOTSTRAPPED:
-        cases = [{"scores": BOOTSTRAP_SCORES, "name": name, "n": BOOTSTRAP_SIZE} for name in MAPS]
-        cells = {_name(case): kept.where(**case)[f"{one}: bootstrap"] for case in cases}
-        yield [f"{MEASURES[one]}, bootstrap", "first", *_lowest(cells)]
 
 
 def _lowest(cells: dict[str, np.ndarray]) -> list[str]:

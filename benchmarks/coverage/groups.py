@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.groups [--repetitions 200]
 
-Outcomes of one group hang together: sixty forecasts of an event are a martingale that ends in its outcome; clusters,
-hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1); repeats
-of a prompt have one score. One of 21 hospitals has half of the rows. Scores are distorted by a logit scale and shift
-(1, 0; 1.5, 0; 1, 0.5; 2, 0.5); the truth is their mean distance from calibrated ones.
+Sixty forecasts of an event are a martingale that ends in its outcome; clusters, hospitals and prompts have a normal
+effect on the latent score that the model does not see (sd 1, 0.5 and 1); repeats of a prompt have one score. One of 21
+hospitals has half of the rows. Scores are distorted by a logit scale and shift (1, 0; 1.5, 0; 1, 0.5; 2, 0.5); the
+truth is their mean distance from the calibrated ones.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def page(kept: Kept) -> Iterator[str]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for models in MODELS:
         each = (pooled([kept.where(models=models)], measures) for measures in SUMMED.values())
-        yield [models, *(f"{value:.1f} ± {error:.1f}" for value, error in each)]
+        yield [models, *(f"{value:.1f}" for value, _ in each)]
 
 
 EXPERIMENT = Experiment(

@@ -129,7 +129,7 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     yield "Per cent of streams in which a test rejects at 0.05 (*said*), and as many changes are found as there are"
-    yield "(*count*); of times of changes and gaps after them that intervals cover. Means over shifts, or scores."
+    yield "(*count*); of times of changes and gaps after them that intervals cover."
     yield ""
     yield from table(("streams", "said", "count", "time", "gap"), _rows(kept))
 

@@ -3,11 +3,10 @@
     python -m benchmarks.coverage.verdict [--repetitions 120]
 
 Scores are Beta distributed, or rounded, with a map that is the true frequency at each score; or rows of probabilities
-are Dirichlet distributed, and labels are drawn from a function of them. What is true of a score is exact; what is true
-of a class or of a confidence is a mean over 300,000 rows, in the 15 bins of the report or in 400 of equal mass. Each
-sentence is read from the text and judged against the distribution. Sentences with a level may be wrong in 5 %, others
-in 1 %. The log-loss of scores of 0 and 1, which one truth has, is left out. Every other report has a threshold of 0.3.
-A fifth as many reports are of 100,000 rows. No constant of the verdict was chosen on these truths.
+are Dirichlet distributed, with a function of them. What is true of a class or of a confidence is a mean over 300,000
+rows, in the 15 bins of the report or in 400. Sentences are judged against the distribution. Sentences with a level may
+be wrong in 5 %, others in 1 %. Every other report has a threshold of 0.3. No constant of the verdict was chosen on
+these truths.
 """
 
 from __future__ import annotations
@@ -348,17 +347,19 @@ def page(kept: Kept) -> Iterator[str]:
             if "class off by" in part.columns and (part["class off by"] >= 0).mean() < 0.1:
                 seldom.append(wrong(part, "class off by"))
     rare = np.concatenate(seldom) if seldom else np.empty(0)
-    yield "How often each sentence may be wrong, is said, and is wrong, in per cent of all reports and of the size with most."
-    yield f"*Class … is off by …*, where it is said in less than a tenth of a truth and size: {int(rare.sum())} of {rare.size} wrong."
+    yield "How often sentences may be wrong, and are, in per cent of all reports that say them and of the size with"
+    yield "most; others never are. Of *class … is off by …*, where it is seldom said (in under a tenth),"
+    yield f"{int(rare.sum())} of {rare.size} are wrong."
     yield ""
-    yield from table(("sentence", "may", "said", "wrong", "most"), _rows(kept))
+    yield from table(("sentence", "may", "wrong", "most"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for kind, (allowed, words) in SENTENCES.items():
         every, *sizes = (wrong(part, kind) for part in _parts(kept).values())
-        most = max(100 * values.mean() for values in sizes if values.size)
-        yield [words, str(allowed), f"{every.size:,}", share(every.astype(float)), f"{most:.1f}"]
+        if every.any():
+            most = max(100 * values.mean() for values in sizes if values.size)
+            yield [words, str(allowed), share(every.astype(float)), f"{most:.1f}"]
 
 
 EXPERIMENT = Experiment(
