@@ -3,11 +3,11 @@
     python -m benchmarks.coverage.coverage_tracks [--repetitions 16]
 
 Samples of 200, 1,000 and 5,000 rows of the tracks of the known-truth benchmark, and of the first 24 mixtures in its
-order of work (pools of 500,000 rows), on which nothing about intervals was chosen. Models are Gaussian naive Bayes,
-random forests, logistic regressions and support vector machines (svc). *Default* is `estimate(y, p)`. *√n bins* (in
-the picture) and *15 bins* are of the debiased L2 error of quantile bins, by test inversion, beside the true L2 error.
-*Bootstrap* is of percentiles of the plain error of 15 bins. How much of the default's correction counts, and when an
-interval starts at 0, were chosen on the tracks with other seeds.
+order of work, on which nothing about intervals was chosen. Models are Gaussian naive Bayes, random forests, logistic
+regressions and support vector machines (svc). *√n bins* (in the picture) and *15 bins* are of the debiased L2 error of
+quantile bins, by test inversion, beside the true L2 error. *Bootstrap* is of percentiles of the plain error of 15
+bins. How much of the default's correction counts, and when an interval starts at 0, were chosen on the tracks with
+other seeds.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Per cent of 200 quantiles of scores whose truth lies in the 95 % interval of `predict_interval`. Scores are Beta(0.8,
 0.7) distributed. Truths, with log-odds z of the score s: *over-confident* 0.5 z - 0.3; *asymmetric* 0.6 log s - 1.6
-log(1 - s) - 0.5; *bent* z + 0.15 z² - 0.5 (it falls below z = -3.3); *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9.
-The family of isotonic regression and Venn-Abers predictors is that of increasing maps.
+log(1 - s) - 0.5; *bent* z + 0.15 z² - 0.5; *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9. The family of isotonic
+regression and Venn-Abers predictors is that of increasing maps.
 
 *Elsewhere* are other scores, Beta(3, 2), Beta(0.4, 0.5) and Beta(0.5, 8), and truths, on which nothing about the
 interval of `AutoCalibrator` was chosen: *under-confident* 1.6 z - 0.2; *shifted* z + 0.7; *half* s / 2; *kink* has

@@ -7,8 +7,8 @@ classes (Dirichlet 0.4). From row 30,000 on, the log-odds of outcomes are those 
 confidences less). An alarm is the first row at which the e-value is 20 or more. The mixture of bets was chosen on
 uniform, U-shaped and rare scores with 30 other streams each. The *best window* is the largest standardised mean
 residual of the last w rows, whose threshold 5 % of 400 other calibrated streams exceed, for the w of 100 to 20,000
-with the smallest median delay, which nobody knows beforehand. Bets that know more: that the change is an *offset* of
-the log-odds, its *size*, or its sign as well (*exact*).
+with the smallest median delay. Bets that know more: that the change is an *offset* of the log-odds, its *size*, or its
+sign as well (*exact*).
 """
 
 from __future__ import annotations
@@ -168,11 +168,11 @@ def picture(kept: Kept) -> Figure:
 def page(kept: Kept) -> Iterator[str]:
     yield "Median delay in rows with a horizon, and ratios of median delays to that of the best window."
     yield ""
-    yield from table(("scores, shift", "rows", "horizon", "no horizon", "exact"), _rows(kept))
+    yield from table(("scores, shift", "rows", "horizon", "no horizon"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
-    ratios = [[*_ratios(kept, name).values()] for name in (*MONITORS, KNOWING[-1])]
+    ratios = [[*_ratios(kept, name).values()] for name in MONITORS]
     for i, (scores, shift) in enumerate(_cells()):
         rows = shown(middle(kept.where(scores=scores, shift=shift)[MONITORS[0]]))
         yield [f"{SHORT[scores]}, {shift}", rows, *(f"{some[i][0]:.2f}" for some in ratios)]

@@ -4,9 +4,9 @@
 
 Scores are those of a logistic model of some features. *Calibrated* samples have 4,000 rows; outcomes are *rare* (2 %),
 the map is *wrong* alike everywhere (log-odds 0.6 times those of the scores, less 0.3), or groups of 10 rows share a
-normal effect (sd 0.7 on the log-odds). Of 5,000 rows with 8 *normal* features, others have a segment of one to three
-conditions; *z beyond*: by how much its z exceeds the limit of the search. Intervals cover at once the gaps of all
-segments tested. The search was made on other seeds.
+normal effect (sd 0.7 on the log-odds). *8 normal*: 5,000 rows with normal features, among which other samples have a
+segment of one to three conditions; *z beyond*: by how much its z exceeds the limit of the search. Intervals cover at
+once the gaps of all segments tested. The search was made on other seeds.
 """
 
 from __future__ import annotations

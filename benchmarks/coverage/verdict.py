@@ -3,10 +3,10 @@
     python -m benchmarks.coverage.verdict [--repetitions 120]
 
 Scores are Beta distributed, or rounded, with a map that is the true frequency at each score; or rows of probabilities
-are Dirichlet distributed, with a function of them. What is true of a class or of a confidence is a mean over 300,000
-rows, in the 15 bins of the report or in 400. Sentences are judged against the distribution. Sentences with a level may
-be wrong in 5 %, others in 1 %. Every other report has a threshold of 0.3. No constant of the verdict was chosen on
-these truths.
+are Dirichlet distributed, and labels are drawn from a function of them. What is true of a class or of a confidence is
+a mean over 300,000 rows, in the 15 bins of the report or in 400. Sentences are judged against the distribution; those
+with a level may be wrong in 5 %, others in 1 %. Every other report has a threshold of 0.3. No constant of the verdict
+was chosen on these truths.
 """
 
 from __future__ import annotations
@@ -348,8 +348,8 @@ def page(kept: Kept) -> Iterator[str]:
                 seldom.append(wrong(part, "class off by"))
     rare = np.concatenate(seldom) if seldom else np.empty(0)
     yield "How often sentences may be wrong, and are, in per cent of all reports that say them and of the size with"
-    yield "most; others never are. Of *class … is off by …*, where it is seldom said (in under a tenth),"
-    yield f"{int(rare.sum())} of {rare.size} are wrong."
+    yield f"most; others never are. *Class … is off by …* is wrong in {int(rare.sum())} of {rare.size} where it is"
+    yield "seldom said."
     yield ""
     yield from table(("sentence", "may", "wrong", "most"), _rows(kept))
 
