@@ -5,10 +5,10 @@
     python -m benchmarks.arena.reporting [--jobs J]
 
 *Mixtures* are 18 of the benchmark's kind, each with four models. *Tabular* models, ten on each data set, and
-*networks* (three public image classifiers) are the reporting half of [the arena](README.md). The default was chosen on
-[others](prior.md). It and the paper's 15 curves read the same 50 samples of each size; errors are relative to truths
-of at least 0.005 and three standard errors. Intervals are of all models, which may miss by two standard errors of the
-truth. Standard errors are a bootstrap's of mixtures and of families of data sets.
+*networks* (three image classifiers) are the reporting half of [the arena](README.md). The default was chosen on
+[others](prior.md). It and the paper's 15 curves read 50 samples of each size; errors are relative to truths of at
+least 0.005 and three standard errors. Intervals are of all models and may miss the truth by two of its standard
+errors. Standard errors are a bootstrap's of mixtures and of families of data sets.
 """
 
 from __future__ import annotations

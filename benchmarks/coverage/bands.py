@@ -5,7 +5,7 @@
 `reliability_curve(y, p, estimator=…, level=0.95, band=…)` from 100, 1,000 and 10,000 rows. Bands say where the true
 frequency at a score is (*confidence*, of bins *wilson* and *clopper-pearson*), where the curve would be if the model
 were calibrated (*consistency*, judged on calibrated models), or where the truth is at all scores at once
-(*simultaneous*, of curves without bins for truths that do not fall). Pointwise bands are judged at 50 scores or at all
+(*simultaneous*, of curves without bins for truths that do not fall). Pointwise bands are judged at 50 scores or at
 bins, weighted by rows; simultaneous ones at all rows. Scores are uniform, one of 11 values, or rare (Beta(0.5, 9.5)).
 The truth is calibrated, smooth (overconfident, wavy) or has *jumps* (steps, and overconfident at the 11 values).
 """
@@ -190,7 +190,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage over sizes and truths in per cent, that of the lowest case (*low*), and the mean width for"
+    yield "Coverage over sizes and truths in per cent, that of the lowest case (*low*), and the width for"
     yield "calibrated uniform scores with 1,000 rows."
     yield ""
     yield from table(("curve", "band", *GROUPS, "low", "width"), _rows(kept), texts=2)

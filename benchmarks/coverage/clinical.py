@@ -163,9 +163,8 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     flat = [kept.where(scores="flat", name="calibrated", n=n)["ICI"] for n in (SIZES[0], SIZES[-1])]
-    yield "Coverage of all samples, and where it is lowest (scores, map, rows), in per cent with standard errors."
-    yield f"The ICI of calibrated flat scores is {mean(flat[0])} on average with {SIZES[0]} rows, {mean(flat[1])} with"
-    yield f"{SIZES[-1]:,}."
+    yield "Coverage of all samples, and where it is lowest (scores, map, rows), in per cent. The ICI of calibrated"
+    yield f"flat scores is {mean(flat[0])} on average with {SIZES[0]} rows, {mean(flat[1])} with {SIZES[-1]:,}."
     yield ""
     yield from table(("measure", "truths", "lowest at", "lowest", "all"), _rows(kept), texts=3)
 
@@ -179,7 +178,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
 
 def _lowest(cells: dict[str, np.ndarray]) -> list[str]:
     least = min(cells, key=lambda name: percent(cells[name])[0])
-    return [least, share(cells[least]), share(np.concatenate([*cells.values()]))]
+    return [least, *(f"{100 * np.nanmean(values):.1f}" for values in (cells[least], np.concatenate([*cells.values()])))]
 
 
 EXPERIMENT = Experiment(

@@ -137,8 +137,8 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for rows in ROWS:
         parts = [kept.where(rows=rows, distortion=distortion) for distortion in EVERY if some(rows, distortion)]
         names = ("default, groups", "default, independent", "density, groups", "bins, groups")
-        lowest = (min(percent(part[f"{name}: covers"]) for part in parts) for name in names)
-        yield [rows, *(f"{value:.1f} ± {error:.1f}" for value, error in lowest)]
+        lowest = (min(percent(part[f"{name}: covers"])[0] for part in parts) for name in names)
+        yield [rows, *(f"{value:.1f}" for value in lowest)]
 
 
 EXPERIMENT = Experiment(

@@ -7,8 +7,8 @@ classes (Dirichlet 0.4). From row 30,000 on, the log-odds of outcomes are those 
 confidences less). An alarm is the first row at which the e-value is 20 or more. The mixture of bets was chosen on
 uniform, U-shaped and rare scores with 30 other streams each. The *best window* is the largest standardised mean
 residual of the last w rows, whose threshold 5 % of 400 other calibrated streams exceed, for the w of 100 to 20,000
-with the smallest median delay. Bets that know more: that the change is an *offset* of the log-odds, its *size*, or its
-sign as well (*exact*).
+with the smallest median delay. Bets know more: that the change is an *offset* of the log-odds, its *size*, or its sign
+as well (*exact*).
 """
 
 from __future__ import annotations

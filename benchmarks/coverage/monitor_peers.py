@@ -108,9 +108,9 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         parts = [_cells(kept, peer)[told] for peer in PEERS]
         row = [*told.split(", "), shown(middle(parts[0]["monitor"]))]
         for some in parts:
-            value, _ = ratio(some["monitor"], some["other"])
+            value, error = ratio(some["monitor"], some["other"])
             late = np.isfinite(middle(some["other"]))
-            row += [shown(middle(some["other"])), f"{value:.2f}" if late else ""]
+            row += [shown(middle(some["other"])), f"{value:.2f} ± {error:.2f}" if late else ""]
         yield row
 
 

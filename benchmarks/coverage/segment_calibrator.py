@@ -2,12 +2,12 @@
 
     python -m benchmarks.coverage.segment_calibrator [--repetitions 100]
 
-Features and scores are those of `segments.md`. *Models* have no segment that is wrong: one is calibrated, one is wrong
-alike everywhere (log-odds of outcomes are 0.6 times those of the scores, less 0.3), and one has rare outcomes (2 %);
-each with 5 or 50 features. *Harm* is expected over the true chances of 20,000 new rows, against the scores as given.
-*Planted* segments have one to three conditions among 10 features, 5 or 20 % of the rows, and log-odds of outcomes that
-are higher by 0.8. Constants were chosen on other truths and data; but that trees must gain twice as much as segments
-was chosen on earlier samples of the models, with other seeds.
+Features and scores are those of `segments.md`. Models without a wrong segment are calibrated, wrong alike everywhere
+(log-odds are 0.6 times those of the scores, less 0.3), or have rare outcomes (2 %); each with 5 or 50 features. *Harm*
+is expected over the true chances of 20,000 new rows, against the scores as given. *Planted* segments have one to three
+conditions among 10 features, 5 or 20 % of the rows, and log-odds that are higher by 0.8. Constants were chosen on
+other truths and data; but that trees must gain twice as much as segments was chosen on earlier samples of the models,
+with other seeds.
 """
 
 from __future__ import annotations

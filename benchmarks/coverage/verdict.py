@@ -348,8 +348,8 @@ def page(kept: Kept) -> Iterator[str]:
                 seldom.append(wrong(part, "class off by"))
     rare = np.concatenate(seldom) if seldom else np.empty(0)
     yield "How often sentences may be wrong, and are, in per cent of all reports that say them and of the size with"
-    yield f"most; others never are. *Class … is off by …* is wrong in {int(rare.sum())} of {rare.size} where it is"
-    yield "seldom said."
+    yield f"most; others never are. Where *class … is off by …* is seldom said, {int(rare.sum())} of {rare.size} are"
+    yield "wrong."
     yield ""
     yield from table(("sentence", "may", "wrong", "most"), _rows(kept))
 
