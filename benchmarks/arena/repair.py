@@ -4,13 +4,12 @@
     python -m benchmarks.arena.build --given FOLDER --predictions
     python -m benchmarks.arena.repair [--jobs J]
 
-Models are those of [the arena](README.md)'s reporting half: ten on each data set, trained here, and three public
-image classifiers. An experiment is a model with 100, 300, 1,000 or 5,000 rows to fit a calibrator, where at least 300
-others are left to judge it (at most 2,000); its losses are means of five splits. The rule of `AutoCalibrator` was
-chosen on the other half ([choosing.md](choosing.md)); earlier versions of it were read on this one, and nothing was
-chosen here. Of several classes, calibrators for two are fitted one against the rest. scikit-learn's are
-`CalibratedClassifierCV` of a frozen model. A fit that fails leaves the scores alone. `probmetrics` (with numba and
-venn-abers), `betacal` and `venn-abers` join where they are installed.
+An experiment is a model of [the arena](README.md)'s reporting half (ten on each data set, and three public image
+classifiers) with 100 to 5,000 rows to fit a calibrator; its losses are means of five splits, on 300 to 2,000 other
+rows. Probabilities of labels count as 1e-6 at least. The rule of `AutoCalibrator` was chosen on the other half
+([choosing.md](choosing.md)); earlier versions of it were read on this one. Of several classes, calibrators for two are
+fitted one against the rest. scikit-learn's are `CalibratedClassifierCV` of a frozen model. A fit that fails leaves the
+scores alone. Peers join where installed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from calibrant.calibrators.multiclass import OneVsRest
 from calibrant.calibrators.select import as_sample, candidates_for
 
 from ..charts import dots
-from ..experiment import Experiment, wrapped
+from ..experiment import Experiment
 from ..markdown import table, with_error
 from ..provenance import Kept
 from .halves import FAMILY
@@ -244,76 +243,65 @@ def of_oracle(kept: Kept, name: str, score: str = LOSSES[0]) -> float:
 
 
 def answer(kept: Kept) -> str:
-    told = ", ".join(f"{name} in {with_error(harm(kept, name))} %" for name in SHOWN[2:])
+    others = ", ".join(f"{name} in {with_error(harm(kept, name))} %" for name in OTHERS)
     return (
         f"`AutoCalibrator` makes the log-loss worse by more than 0.1 % in {with_error(harm(kept, 'auto'))} % of "
         f"{len(kept)} experiments, and takes {of_oracle(kept, 'auto'):.2f} of the gain of the calibrator that is best "
         f"for each, known afterwards; `calibrant fix`, which leaves alone what is within noise, in "
-        f"{with_error(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {told}."
+        f"{with_error(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {others}."
     )
 
 
-SHOWN = ("auto", "fix", "ensemble-temperature", "temperature", "scikit-learn sigmoid", "scikit-learn isotonic")
+OTHERS = ("ensemble-temperature", "temperature", "scikit-learn sigmoid", "scikit-learn isotonic")
 
 
 def picture(kept: Kept) -> Figure:
-    names = _by_rank(kept, LOSSES[0])
+    names = _by_rank(kept)
     series = {f"worse by more than {least:.1%}": [harm(kept, n, least=least) for n in names] for least in (0.001, 0.01)}
     return dots(names, series, "experiments, %", 5)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    other = "; ".join(
-        f"{score}: " + ", ".join(f"{name} {with_error(harm(kept, name, score))}" for name in SHOWN[:3])
-        for score in LOSSES[1:]
-    )
-    yield from wrapped(
-        "How often the log-loss gets worse by more than 0.1 and 1 % of it (in per cent of experiments; standard errors "
-        "are over families of data sets), by how much at worst, the mean gain as a part of the oracle's (the best of "
-        f"{', '.join(SINGLE[:-1])} and {SINGLE[-1]} for each experiment), and the mean rank. Probabilities of labels "
-        "count as 1e-6 at least. `auto` is `AutoCalibrator()`; *ends as they are* is without smoothing of scores that "
-        f"are exactly 0 or 1. Worse by more than 0.1 % by other scores, {other}."
-    ).split("\n")
+    yield "Experiments whose loss gets worse by more than 0.1 %, in per cent; by how much the log-loss does at worst;"
+    yield "mean gain as a part of that of our best single calibrator of each experiment. Ordered by mean rank."
     yield ""
-    yield from table(("calibrator", "> 0.1 %", "> 1 %", "worst, %", "gain", "rank"), _rows(kept))
+    yield from table(("calibrator", "log-loss", "Brier score", "worst, %", "gain"), _rows(kept))
     yield ""
-    yield "By what there is to fit, `auto`, and the two calibrators of the best mean rank:"
+    yield "`AutoCalibrator` by rows to fit:"
     yield ""
-    yield from table(("classes, rows", "of", "> 0.1 %", "gain", "best"), _groups(kept))
+    yield from table(("rows", "two classes", "gain", "several", "gain"), _sizes(kept))
 
 
-def _by_rank(kept: Kept, score: str) -> list[str]:
-    ranks = _ranks(kept, score)
-    return sorted(ranks, key=lambda name: ranks[name])
+#: Those of the table: the picture has all.
+LISTED = (
+    *("auto", "fix", "ensemble-temperature", "temperature", "vector", "spline", "isotonic", "venn-abers"),
+    *("probmetrics SMS", "scikit-learn temperature", "scikit-learn sigmoid", "scikit-learn isotonic"),
+)
 
 
-def _ranks(kept: Kept, score: str) -> dict[str, float]:
+def _by_rank(kept: Kept) -> list[str]:
     names = names_of(kept)
-    every = rankdata([kept[f"{name}: {score}"] for name in names], axis=0)
-    return dict(zip(names, every.mean(axis=1).tolist(), strict=True))
+    ranks = rankdata([kept[f"{name}: {LOSSES[0]}"] for name in names], axis=0).mean(axis=1)
+    return [names[i] for i in np.argsort(ranks)]
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
-    ranks, gain = _ranks(kept, LOSSES[0]), gains(kept, LOSSES[0])
-    for name in _by_rank(kept, LOSSES[0]):
-        shares = [with_error(harm(kept, name, least=least)) for least in (0.001, 0.01)]
-        worst = f"{100 * max(0.0, -gain[name].min()):.1f}"
-        yield [name, *shares, worst, f"{of_oracle(kept, name):.2f}", f"{ranks[name]:.1f}"]
+    gain = gains(kept, LOSSES[0])
+    for name in _by_rank(kept):
+        if name in LISTED:
+            shares = [f"{harm(kept, name, score)[0]:.1f}" for score in LOSSES[:2]]
+            yield [name, *shares, f"{100 * max(0.0, -gain[name].min()):.1f}", f"{of_oracle(kept, name):.2f}"]
 
 
-def _groups(kept: Kept) -> Iterator[list[str]]:
-    classes, n = kept["classes"], kept["rows"]
-    for many in (False, True):
-        for size in SIZES:
-            held = ((classes > 2) == many) & (n == size)
-            part = Kept(
-                kept.header,
-                {k: [v for v, keep in zip(col, held, strict=True) if keep] for k, col in kept.columns.items()},
-            )
-            worse = 100 * np.mean(gains(part, LOSSES[0])["auto"] < -0.001)
-            best = ", ".join(_by_rank(part, LOSSES[0])[:2])
-            what = f"{'several' if many else 'two'}, {size:,}"
-            yield [what, str(len(part)), f"{worse:.1f}", f"{of_oracle(part, 'auto'):.2f}", best]
+def _sizes(kept: Kept) -> Iterator[list[str]]:
+    many = kept["classes"] > 2
+    for size in SIZES:
+        cells = []
+        for held in (~many & (kept["rows"] == size), many & (kept["rows"] == size)):
+            columns = {k: [v for v, keep in zip(c, held, strict=True) if keep] for k, c in kept.columns.items()}
+            part = Kept(kept.header, columns)
+            cells += [f"{harm(part, 'auto')[0]:.1f}", f"{of_oracle(part, 'auto'):.2f}"]
+        yield [f"{size:,}", *cells]
 
 
 EXPERIMENT = Experiment(

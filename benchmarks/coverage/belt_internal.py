@@ -68,15 +68,16 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield f"Rejected at {ALPHA} %, in per cent of samples with standard errors, by either null distribution."
+    yield f"Rejected at {ALPHA} %, in per cent of samples, by rows: internal, and last external."
     yield ""
-    yield from table(("truth", "features", "rows", *KINDS), _rows(kept))
+    yield from table(("truth, features", *(f"{n:,}" for _ in KINDS for n in SIZES)), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
-    for case in sorted(EXPERIMENT.every(), key=lambda case: -TRUTHS[case["truth"]]):
-        some = kept.where(**case)
-        yield [case["truth"], str(case["features"]), f"{case['n']:,}", *(share(some[kind]) for kind in KINDS)]
+    for truth in TRUTHS:
+        for features in FEATURES:
+            parts = [kept.where(truth=truth, features=features, n=n) for n in SIZES]
+            yield [f"{truth}, {features}", *(f"{100 * part[kind].mean():.1f}" for kind in KINDS for part in parts)]
 
 
 EXPERIMENT = Experiment(

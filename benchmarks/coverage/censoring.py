@@ -2,16 +2,13 @@
 
     python -m benchmarks.coverage.censoring [--repetitions 200]
 
-Scores p are drawn from a Beta distribution (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true
-probability of the event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit q
-= logit p - 0.7 (*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is
-exponential and does not depend on the score; the stated share of rows is censored before the event and the horizon.
-`censoring_weights` gives labels and weights, `estimate` the 95 % interval of E|q - p|.
-
-*Periods*: even scores, and times rounded up to a twelfth or a fourth of the horizon, so that events and censorings
-share times; 1/G(T), scikit-survival's weights of events, are the default, 1/G(T-) those of `left_limit=True`. *Left
-out*: without weights, censored rows left out. *Ratio*: variance of the weighted event rate m over what intervals take
-it for, Σ w² (y - m)² / (m (1 - m) Σ w²).
+Scores p are Beta distributed (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true probability of the
+event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit q = logit p - 0.7
+(*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is exponential. `estimate`
+gives the 95 % interval of E|q - p|, with weights or with censored rows *left out*. *Periods*: times rounded up to a
+twelfth or a fourth of the horizon; 1/G(T), scikit-survival's weights of events, are the default, 1/G(T-) those of
+`left_limit=True`. *Ratio*: variance of the weighted event rate m over what intervals take it for, Σ w² (y - m)² / (m
+(1 - m) Σ w²).
 """
 
 from __future__ import annotations
@@ -182,32 +179,31 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent with standard errors, by the number of rows, over all maps, and the mean ratio."
+    yield "Coverage in per cent, over all maps and sizes, by the share that is censored, and the mean ratio where"
+    yield "half is."
     yield ""
-    head = ("scores", "censored", *(f"{n:,} rows" for n in SIZES), "ratio")
-    yield from table(head, _rows(kept))
+    yield from table(("scores", *(f"{100 * censored:g} %" for censored in SHARES), "ratio"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     whole = kept.where(periods=0)
     for scores in SCORES:
-        for censored in SHARES:
-            yield _line(scores, censored, whole.where(scores=scores, censored=censored))
-    frequent = whole.where(scores="frequent", truth="calibrated", censored=SHARES[-1])
-    yield _line("frequent, calibrated", SHARES[-1], frequent)
+        yield _line(scores, whole.where(scores=scores))
+    yield _line("frequent, calibrated", whole.where(scores="frequent", truth="calibrated"))
     for periods in PERIODS[1:]:
         for of in (DEFAULT, LEFT):
-            for censored in SHARES[1:]:
-                some = kept.where(periods=periods, censored=censored)
-                yield _line(f"{periods} periods, {of}", censored, some, of, (SIZE,))
-    for censored in SHARES[1:]:
-        some = whole.where(scores="even", censored=censored, n=SIZE)
-        yield _line(f"even, {DROPPED}", censored, some, DROPPED, (SIZE,))
+            yield _line(f"{periods} periods, {of}", kept.where(periods=periods), of)
+    yield _line(f"even, {DROPPED}", whole.where(scores="even", n=SIZE), DROPPED)
 
 
-def _line(name: str, censored: float, some: Kept, of: str = DEFAULT, sizes: tuple[int, ...] = SIZES) -> list[str]:
-    cells = [share(_covered(some, of, n=n)) if n in sizes else "" for n in SIZES]
-    return [name, f"{100 * censored:g} %", *cells, f"{some['ratio'].mean():.2f}" if of == DEFAULT else ""]
+def _line(name: str, some: Kept, of: str = DEFAULT) -> list[str]:
+    there = some.distinct("censored")
+    cells = [f"{percent(_covered(some, of, censored=c))[0]:.1f}" if str(c) in there else "" for c in SHARES]
+    return [name, *(cell.replace("nan", "") for cell in cells), _ratio(some) if of == DEFAULT else ""]
+
+
+def _ratio(some: Kept) -> str:
+    return f"{some.where(censored=SHARES[-1])['ratio'].mean():.2f}"
 
 
 EXPERIMENT = Experiment(

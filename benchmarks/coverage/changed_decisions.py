@@ -25,7 +25,7 @@ import calibrant as cal
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import estimate, percent, share, table
+from ..markdown import estimate, percent, table
 from ..provenance import Kept
 from .aims import shown, told
 
@@ -109,17 +109,19 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "True share at a threshold, mean of the values given, and coverage in per cent with standard errors, by rows."
+    yield "Cases with a coverage below the level, in per cent, by rows: the true share, and the mean of those given"
+    yield "with 300."
     yield ""
-    head = ("scores", "map", "from", "true", *(f"{n:,}" for n in SIZES), *(f"covered {n:,}" for n in SIZES))
-    yield from table(head, _rows(kept), texts=2)
+    yield from table(("scores, map, from", "true", "given", *(f"{n:,}" for n in SIZES)), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for scores, name, threshold, which, true in _cells():
         parts = [kept.where(scores=scores, name=name, n=n) for n in SIZES]
-        means = [f"{np.nanmean(some[which]):.3f}" for some in parts]
-        yield [scores, name, f"{threshold:g}", f"{true:.3f}", *means, *(share(s[f"{which}: covered"]) for s in parts)]
+        covered = [percent(some[f"{which}: covered"])[0] for some in parts]
+        if min(covered) < LEVEL:
+            given = f"{np.nanmean(parts[0][which]):.3f}"
+            yield [f"{scores}, {name}, {threshold:g}", f"{true:.3f}", given, *(f"{value:.1f}" for value in covered)]
 
 
 EXPERIMENT = Experiment(

@@ -23,7 +23,7 @@ import calibrant as cal
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import estimate, percent, share, table
+from ..markdown import estimate, percent, table
 from ..provenance import Kept
 from .aims import shown, told
 from .clinical import MAPS, SCORES, grid, rows
@@ -98,19 +98,21 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage of the own part by rows, and how often lower ends exceed the true part (*above*), in per cent with"
-    yield "standard errors."
+    yield "Coverage of the own part by rows, and how often lower ends exceed the true part (*above*), in per cent:"
+    yield "of over- and of underconfidence."
     yield ""
-    yield from table(("scores", "map", "part", *(f"{n:,}" for n in SIZES), "above"), _rows(kept), texts=3)
+    yield from table(("scores, map", *("over, 100", "1,000", "above"), *("under, 100", "1,000", "above")), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for scores in SCORES:
         for name in MAPS:
             some = kept.where(scores=scores, name=name)
+            cells = []
             for part in PARTS:
-                cells = [share(some.where(n=n)[f"{part}: covered"]) for n in SIZES]
-                yield [scores, name, part, *cells, share(some[f"{part}: above"])]
+                cells += [some.where(n=n)[f"{part}: covered"].mean() for n in (SIZES[0], SIZES[-1])]
+                cells.append(some[f"{part}: above"].mean())
+            yield [f"{scores}, {name}", *(f"{100 * value:.1f}" for value in cells)]
 
 
 EXPERIMENT = Experiment(

@@ -28,7 +28,7 @@ from calibrant.datasets import survey_distorted, survey_posterior, true_map
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import estimate, percent, share, table
+from ..markdown import estimate, percent, table
 from ..provenance import Kept
 
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
@@ -199,18 +199,18 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Grouping loss and its bound, in thousandths; how often the one-sided 95 % limit of the bound is above the"
-    yield "truth (*wrong*), and above 0 (*found*); how often the 95 % interval of the calibration loss covers it. Per"
-    yield "cent of samples, with standard errors."
+    yield "By log-loss: grouping loss, and the mean of its bound, in thousandths; per cent of samples in which the 95 %"
+    yield "limit is above the truth (*wrong*), and above 0 (*found*), and the calibration loss is covered."
     yield ""
-    yield from table(("rows", "n", "score", "truth", "bound", "wrong", "found", "covers"), _rows(kept), texts=3)
+    yield from table(("rows", "truth", "bound", "wrong", "found", "covers"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for (rows, n, score), one in lines(kept).items():
-        value, error = estimate(1000 * one["bound"])
-        hits = (share(one[name]) for name in ("limit above truth", "limit above 0", "covers"))
-        yield [rows, str(n), SCORES[score], f"{1000 * abs(one['truth'][0]):.1f}", f"{value:.1f} ± {error:.1f}", *hits]
+        if score == "log-loss":
+            losses = (f"{1000 * value:.1f}" for value in (abs(one["truth"][0]), one["bound"].mean()))
+            hits = (f"{100 * np.mean(one[name]):.1f}" for name in ("limit above truth", "limit above 0", "covers"))
+            yield [f"{rows}, {n:,}", *losses, *hits]
 
 
 EXPERIMENT = Experiment(

@@ -238,18 +238,16 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "95 % intervals that cover, in per cent with standard errors, of all sizes: of calibration errors (with the"
-    yield "miscalibration of both scores), of the scores, of their discrimination, and of the accuracy."
+    yield "95 % intervals that cover, in per cent, of all sizes: of calibration errors (with the miscalibration of"
+    yield "both scores), of the scores, of their discrimination, and of the accuracy."
     yield ""
-    yield from table(("the two models", "rows", *SUMMED), _rows(kept), texts=2)
+    yield from table(("the two models", *SUMMED), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for models in MODELS:
-        for rows in ROWS:
-            part = kept.where(models=models, rows=rows)
-            each = (pooled([part], measures) for measures in SUMMED.values())
-            yield [models, rows, *(f"{value:.1f} ± {error:.1f}" for value, error in each)]
+        each = (pooled([kept.where(models=models)], measures) for measures in SUMMED.values())
+        yield [models, *(f"{value:.1f}" for value, _ in each)]
 
 
 EXPERIMENT = Experiment(

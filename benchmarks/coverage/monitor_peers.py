@@ -97,8 +97,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Median delays after the change, in rows, and the ratio of the monitor's to the peer's on the same streams,"
-    yield "with its standard error over resampled streams."
+    yield "Median delays after the change, in rows, and the ratio of the monitor's to the peer's on the same"
+    yield "streams."
     yield ""
     yield from table(("scores", "shift", "monitor", "ADWIN", "ratio", "probcal", "ratio"), _rows(kept), texts=2)
 

@@ -71,10 +71,9 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Samples in which it is said, in per cent with standard errors; the aim is"
-    yield f"{LEVEL} in the first row and 0 below."
+    yield f"Samples in which it is said, in per cent; the aim is {LEVEL} in the first row and 0 below."
     yield ""
-    rows = ([truth, *(share(kept.where(truth=truth, n=n)["said"]) for n in SIZES)] for truth in TRUTHS)
+    rows = ([truth, *(f"{100 * kept.where(truth=truth, n=n)['said'].mean():.1f}" for n in SIZES)] for truth in TRUTHS)
     yield from table(("truth", *(f"{n:,} rows" for n in SIZES)), rows)
 
 

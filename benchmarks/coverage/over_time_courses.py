@@ -73,13 +73,14 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Streams in which a test rejects for any subgroup or class, in per cent with standard errors; *named*: in"
-    yield "which the first one is named, which changes where one does."
+    yield "Streams in which a test rejects for any subgroup or class, in per cent; *named*: in which the first one"
+    yield "is named, which changes where one does."
     yield ""
     short = ("5, uniform", "10, rare", "10 classes", "one changes")
     parts = [kept.where(followed=one) for one in FOLLOWED]
     yield from table(
-        ("test", *short), ([name, *(share(some[name]) for some in parts)] for name in (*TESTS, "any", "named"))
+        ("test", *short),
+        ([name, *(f"{100 * some[name].mean():.1f}" for some in parts)] for name in (*TESTS, "any", "named")),
     )
 
 

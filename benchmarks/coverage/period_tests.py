@@ -98,17 +98,16 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Courses whose p-value is at most a level, in per cent with standard errors; *differs*: of which one period"
-    yield "differs."
+    yield "Courses whose p-value is at most a level, in per cent; *differs*: of which one period differs."
     yield ""
-    yield from table(("rows", "truth", "test", *map(_level, LEVELS)), _lines(kept), texts=3)
+    yield from table(("rows, truth, test", *map(_level, LEVELS)), _lines(kept))
 
 
 def _lines(kept: Kept) -> Iterator[list[str]]:
     for case in EXPERIMENT.every():
         for test in TESTS:
-            told = [_share(_rejected(kept, case["rows"], case["truth"], test, level)) for level in LEVELS]
-            yield [case["rows"], case["truth"].split()[-1], NAMES[test], *told]
+            told = [_share(_rejected(kept, **case, test=test, level=level)).split()[0] for level in LEVELS]
+            yield [f"{case['rows']}, {case['truth'].split()[-1]}, {NAMES[test]}", *told]
 
 
 def _rejected(kept: Kept, rows: str, truth: str, test: str, level: float) -> np.ndarray:

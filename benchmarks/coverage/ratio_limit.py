@@ -69,8 +69,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Quantiles in the code and of the draws, and the share of draws up to the former, in per cent, with standard"
-    yield "errors."
+    yield "Quantiles in the code and of the draws, and the share of draws up to the former, in per cent."
     yield ""
     yield from table(("level, %", "quantile", "of draws", "share"), _rows(kept))
 
@@ -78,7 +77,7 @@ def page(kept: Kept) -> Iterator[str]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for level, value in QUANTILES.items():
         share, drawn = 100 * kept[f"{level}: share"], kept[f"{level}: quantile"]
-        yield [f"{100 * level:g}", f"{value:.3f}", mean(drawn), mean(share, 2)]
+        yield [f"{100 * level:g}", f"{value:.3f}", f"{drawn.mean():.3f}", mean(share, 2)]
 
 
 EXPERIMENT = Experiment(__spec__.name, {"points": [10_000]}, sample, answer, page, picture, repetitions=150, quick=2)

@@ -96,7 +96,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Medians over the distributions of a track, in multiples of the truth, with standard errors."
+    yield "Medians over the distributions of a track, in multiples of the truth."
     yield ""
     head = [f"{what}, {bins}" for what in ("bias", "spread") for bins in ("15", "√n")]
     yield from table(("track", "rows", *head), _rows(kept))
@@ -105,7 +105,7 @@ def page(kept: Kept) -> Iterator[str]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for case in EXPERIMENT.every():
         found = [_medians(kept, **case, name=name) for name in BINS]
-        cells = [shown(one[what], 2) for what in ("bias", "spread") for one in found]
+        cells = [f"{one[what][0]:.2f}" for what in ("bias", "spread") for one in found]
         yield [case["track"], f"{case['n']:,}", *cells]
 
 

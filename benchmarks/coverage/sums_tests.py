@@ -87,18 +87,19 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Rejected from sums and from rows, in per cent of samples with standard errors: of calibrated models, and of"
-    yield "overconfident ones (*over*)."
+    yield "Rejected from sums and from rows, in per cent of samples of both sizes or notions: of calibrated models,"
+    yield "and of overconfident ones (*over*)."
     yield ""
-    head = ("scores", "estimator", "calibrated", "rows", "over", "rows")
-    yield from table(head, _rows(kept), texts=2)
+    yield from table(("scores, estimator", "calibrated", "rows", "over", "rows"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
-    for scores in SCORES:
-        parts = [kept.where(scores=scores, model=model) for model in FACTORS]
+    for kind in dict.fromkeys(scores.split(",")[0] for scores in SCORES):
+        some = [scores for scores in SCORES if scores.startswith(kind)]
         for name in ESTIMATORS:
-            yield [scores, name, *(share(some[f"{name}: {what}"]) for some in parts for what in ("sums", "rows"))]
+            parts = [[kept.where(scores=scores, model=model) for scores in some] for model in FACTORS]
+            held = (np.concatenate([p[f"{name}: {what}"] for p in of]) for of in parts for what in ("sums", "rows"))
+            yield [f"{kind}, {name}", *map(share, held)]
 
 
 EXPERIMENT = Experiment(

@@ -3,11 +3,9 @@
     python -m benchmarks.coverage.verdict [--repetitions 120]
 
 Scores are Beta distributed, or rounded, with a map that is the true frequency at each score; or rows of probabilities
-are Dirichlet distributed, and labels are drawn from a function of them. What is true of a score is exact; what is true
-of a class or of a confidence is a mean over 300,000 rows of another seed, in the 15 bins of the report or in 400 of
-equal mass. Each sentence is read from the text and judged against the distribution, not the sample. Sentences with a
-level may be wrong in 5 %, others in 1 %. The log-loss of scores of 0 and 1, which one truth has, is infinite and left
-out. Every other report has a threshold of 0.3. A fifth as many reports are of 100,000 rows. No constant of the verdict
+are Dirichlet distributed, and labels are drawn from a function of them. What is true of a class or of a confidence is
+a mean over 300,000 rows, in the 15 bins of the report or in 400. Sentences are judged against the distribution; those
+with a level may be wrong in 5 %, others in 1 %. Every other report has a threshold of 0.3. No constant of the verdict
 was chosen on these truths.
 """
 
@@ -349,18 +347,19 @@ def page(kept: Kept) -> Iterator[str]:
             if "class off by" in part.columns and (part["class off by"] >= 0).mean() < 0.1:
                 seldom.append(wrong(part, "class off by"))
     rare = np.concatenate(seldom) if seldom else np.empty(0)
-    yield "How often each sentence may be wrong, how often it is said, and how often it is wrong, in per cent: in all"
-    yield "reports, and in those of each number of rows. Of *class … is off by …*, where it is said in less than a"
-    yield f"tenth of the reports of a truth and size, {int(rare.sum())} of {rare.size} are wrong."
+    yield "How often sentences may be wrong, and are, in per cent of all reports that say them and of the size with"
+    yield f"most; others never are. Where *class … is off by …* is seldom said, {int(rare.sum())} of {rare.size} are"
+    yield "wrong."
     yield ""
-    yield from table(("sentence", "may", "said", "wrong", *[*_parts(kept)][1:]), _rows(kept))
+    yield from table(("sentence", "may", "wrong", "most"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for kind, (allowed, words) in SENTENCES.items():
         every, *sizes = (wrong(part, kind) for part in _parts(kept).values())
-        cells = (f"{100 * values.mean():.1f}" if values.size else "" for values in sizes)
-        yield [words, str(allowed), f"{every.size:,}", share(every.astype(float)), *cells]
+        if every.any():
+            most = max(100 * values.mean() for values in sizes if values.size)
+            yield [words, str(allowed), share(every.astype(float)), f"{most:.1f}"]
 
 
 EXPERIMENT = Experiment(
