@@ -321,4 +321,4 @@ def test_evidence_stays_short(parts, monkeypatch):
     monkeypatch.setattr(parts["status"], "ROOT", ROOT)
     found = parts["status"].words()
     assert len(found) > 40
-    assert sum(found.values()) < 31_000, sorted(found.items(), key=lambda one: -one[1])[:5]
+    assert sum(found.values()) < 26_500, sorted(found.items(), key=lambda one: -one[1])[:5]
