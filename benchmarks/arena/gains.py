@@ -43,7 +43,6 @@ RULE = Choosing(5, "log-loss", AVERAGE, 0, whole=True)
 Z = 1.96
 SOURCES = ("reporting", RARE)
 WORDS = {"log-loss": "log-loss", "brier": "Brier score"}
-#: What a choice is made again on.
 #: Aims in per cent: experiments with harm above 0.1 %, harm at worst, coverage, and choices called open.
 OFTEN, WORST, COVERS, OPEN = 3.0, 2.0, 90.0, 50.0
 #: Rows as a sample, by their numbers, and groups.
@@ -221,7 +220,7 @@ def page(kept: Kept) -> Iterator[str]:
     yield from table(("models, score", *(f"{n:,}" for n in SIZES), "ends"), _coverages(kept))
     yield ""
     unsure = " and ".join(with_error(called_open(kept.where(source=source))) for source in SOURCES)
-    yield f"Called open (a family of calibrators leads in fewer than 90 % of resamples) are {unsure} % of choices."
+    yield f"Called open (a family leads in under 90 % of resamples) are {unsure} % of choices."
 
 
 def _harms(kept: Kept) -> Iterator[list[str]]:
