@@ -18,8 +18,9 @@ def kept(gains, *rows):
     names = ("source", "data", "changes", "gain", "half", "new")
     columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     size = len(rows)
-    numbers = {"gain": columns.pop("gain"), "half": columns.pop("half"), "new": columns.pop("new")}
-    numbers |= {"before": [1.0] * size, "error": [0.0] * size}
+    gain, half, new = (np.array(columns.pop(name)) for name in ("gain", "half", "new"))
+    numbers = {"gain": gain.tolist(), "low": (gain - half).tolist(), "high": (gain + 2 * half).tolist()}
+    numbers |= {"new": new.tolist(), "before": [1.0] * size, "error": [0.0] * size}
     return gains.Kept(
         {},
         columns
@@ -39,12 +40,12 @@ def test_a_sample(gains, monkeypatch):
     assert found["part"] in (0, 1, 2)
     assert found["drawn"] in (0, 1, 2)
     for score in SCORES:
-        gain, half, before, new, error = (
-            found[f"{score}: {name}"] for name in ("gain", "half", "before", "new", "error")
+        gain, low, high, before, new, error = (
+            found[f"{score}: {name}"] for name in ("gain", "low", "high", "before", "new", "error")
         )
-        assert 0 < half < gain
+        assert 0 < low < gain < high
         assert 0 < new < before
-        assert gain - new == pytest.approx(0, abs=5 * error + 2 * half)
+        assert gain - new == pytest.approx(0, abs=5 * error + high - low)
     assert not gains.found(np.column_stack([1 - p, p]), y, 1000, 1).keys() & {"part", "drawn", "leads"}
 
 
@@ -63,11 +64,12 @@ def test_what_is_within_noise_is_left_alone(gains):
 
 
 def test_coverage_allows_for_the_noise_of_the_rows_that_gains_are_read_on(gains):
-    rows = [("rare", "yeast1", "1", 0.1, 0.02, new) for new in (0.115, 0.13, 0.13)]
+    # The upper end is twice as far from the gain as the lower one.
+    rows = [("rare", "yeast1", "1", 0.1, 0.02, new) for new in (0.085, 0.07, 0.07, 0.13, 0.15)]
     some = kept(gains, *rows)
     some.columns["log-loss: error"][2] = 0.02
-    assert gains.covers_by("log-loss")(some).tolist() == [True, False, True]
-    assert gains.of_changed(some, gains.covers_by("log-loss"))[0] == pytest.approx(200 / 3)
+    assert gains.covers_by("log-loss")(some).tolist() == [True, False, True, True, False]
+    assert gains.of_changed(some, gains.covers_by("log-loss"))[0] == pytest.approx(60)
 
 
 def test_standard_errors_are_those_of_families(gains):
