@@ -167,6 +167,11 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
         given["reference"] = cal.as_predictions([0, 1] * 10, np.linspace(0.1, 0.9, 20))
     if name == "expected_performance":
         _mostly_alone(draw, given)
+    if name == "censoring_weights" and draw.chance(0.8):
+        of_rows = rows.n if draw.chance(0.9) else rows.n + 1
+        given |= {"event": draw.rng.random(of_rows) < 0.6, "horizon": draw.one([0.1, 1, 1.0, np.float32(0.5), 10])}
+        given["time"] = rows.held("time", draw.one(LENGTHS)(draw.rng, rows.n), "container")
+        inputs = list(given.values())
     if name == "optimism_corrected":
         given["model"] = draw.one([LogisticRegression(), LogisticRegression, None, c.PlattScaling()])
     random = given.get("random_state", 0)
@@ -178,6 +183,16 @@ def function_case(name: str, function: Callable[..., Any], draw: Draw) -> Case:
         again=draw.chance(0.03) and isinstance(random, int) and random == 0,
         page=draw.chance(0.01),
     )
+
+
+#: Times of rows: of any kind, with ties, in whole units, far apart, and all at once.
+LENGTHS: tuple[Callable[[np.random.Generator, int], Any], ...] = (
+    lambda rng, n: rng.exponential(1, n),
+    lambda rng, n: rng.exponential(2, n).round(1),
+    lambda rng, n: rng.integers(0, 5, n),
+    lambda rng, n: 10.0 ** rng.uniform(-300, 300, n),
+    lambda rng, n: np.ones(n),
+)
 
 
 def _mostly_alone(draw: Draw, given: dict[str, Any]) -> None:
@@ -422,7 +437,13 @@ def display_case(name: str, kind: Any, draw: Draw) -> Case:
     y = rows.y_true()
     p = {"a": rows.y_prob(), "b": rows.y_prob()} if name == "ModelComparisonDisplay" else rows.y_prob()
     made: Any = kind.from_predictions
-    draws = partial(made, p, reference=(y, p)) if name == "PerformanceDisplay" else partial(made, y, p)
+    match name:
+        case "PerformanceDisplay":
+            draws = partial(made, p, reference=(y, p))
+        case "SegmentDisplay":
+            draws = partial(made, y, p, rows_of(rows, "features"))
+        case _:
+            draws = partial(made, y, p)
 
     def run() -> Any:
         try:
@@ -431,7 +452,7 @@ def display_case(name: str, kind: Any, draw: Draw) -> Case:
             pyplot.close("all")
 
     return Case(
-        f"{name}.from_predictions({draw})", run, [y, p], (*signature(cal.report).parameters, "reference", "p_new")
+        f"{name}.from_predictions({draw})", run, [y, p], (*signature(cal.report).parameters, "reference", "p_new", "X")
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import as_predictions
+from calibrant.data.convert import to_array
 
 from ..versions import NUMPY
 
@@ -258,3 +259,9 @@ def test_clean_arrays_are_not_copied():
     assert np.shares_memory(p.probs, scores)
     assert np.shares_memory(p.codes, labels)
     assert np.shares_memory(as_predictions([0, 1, 2, 0, 2], P3).probs, P3)
+
+
+def test_times_in_lists_that_python_has_no_date_for_are_refused():
+    times = pa.array([[2**60]] * 3, pa.list_(pa.timestamp("s"), 1))
+    with pytest.raises(ValueError, match="times of the years 1 to 9999"):
+        to_array(times, "time")

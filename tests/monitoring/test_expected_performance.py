@@ -113,13 +113,25 @@ def test_curves_are_read_as_lines_between_their_points(seed):
     assert ((found >= 0) & (found <= 1)).all()
 
 
-def test_a_value_that_stands_apart_has_its_own_frequency():
+@pytest.mark.parametrize(("value", "beside"), [(0.25, 0.26), (0.0, 0.05), (1.0, 0.95)])
+def test_a_value_that_stands_apart_has_its_own_frequency(value, beside):
     rng = np.random.default_rng(0)
-    p = np.where(rng.random(4000) < 0.3, 0.25, rng.random(4000))
-    y = rng.random(4000) < np.where(p == 0.25, 0.9, p)
+    p = np.where(rng.random(4000) < 0.3, value, 0.02 + 0.96 * rng.random(4000))
+    y = rng.random(4000) < np.where(p == value, 0.6, p)
     curves = DrawnCurves.of(only_problem(ClassSpecific(), cal.as_predictions(y, p)), 200, np.random.default_rng(0))
-    assert curves.read(np.array([0.25])).mean()[0] == pytest.approx(y[p == 0.25].mean(), abs=0.01)
-    assert curves.read(np.array([0.26])).mean()[0] < 0.4
+    assert curves.read(np.array([value])).mean()[0] == pytest.approx(y[p == value].mean(), abs=0.01)
+    assert curves.read(np.array([beside])).mean()[0] == pytest.approx(beside, abs=0.15)
+
+
+def test_sure_confidences_of_a_reference_are_read():
+    """A forest's: most of its rows have all trees for one class."""
+    rng = np.random.default_rng(0)
+    sure = rng.random((2000, 1)) < 0.5
+    p = np.where(sure, np.eye(3)[rng.integers(0, 3, 2000)], rng.dirichlet(np.ones(3), 2000))
+    y = (rng.random((2000, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    y = np.where(sure[:, 0] & (rng.random(2000) < 0.1), (y + 1) % 3, y)
+    found = by_name(cal.expected_performance(p[1000:], reference=(y[:1000], p[:1000]), metric=["accuracy"], **FEW))
+    assert found["accuracy"].value == pytest.approx((y[1000:] == p[1000:].argmax(axis=1)).mean(), abs=0.04)
 
 
 def test_without_labels_the_diagonal_is_taken():

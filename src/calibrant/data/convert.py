@@ -182,7 +182,11 @@ def _column(series: Any, name: str) -> AnyArray:
         inner: Any = kind
         while isinstance(inner, (nw.List, nw.Array)):
             inner = inner.inner
-        return _rows(series.to_list(), name, np.float32 if inner == nw.Float32 else None)
+        try:
+            lists = series.to_list()
+        except OverflowError as error:
+            raise ValueError(f"{name} must hold times of the years 1 to 9999") from error
+        return _rows(lists, name, np.float32 if inner == nw.Float32 else None)
     if kind.is_nested():
         raise TypeError(f"{name} must hold one value per row; it holds {kind}: pass a frame or a 2-D array")
     return _spread(values_of(series), name)

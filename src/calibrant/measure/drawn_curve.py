@@ -61,8 +61,9 @@ class DrawnCurves:
             middle = found.mean(axis=0)
             scores, gaps = cells.score[0][used], middle + widened(cells) * (found - middle)
         pairs = first[:, None] + [0, 1]
-        rows, ones = mass[pairs].sum(axis=1), positive[pairs].sum(axis=1)
-        heavy = (mass[pairs] * nodes[pairs]).sum(axis=1) / rows
+        # Behind the last node, which a score of 1 lies on, there are no rows.
+        rows, ones, total = (np.append(v, 0.0)[pairs].sum(axis=1) for v in (mass, positive, mass * nodes))
+        heavy = total / rows
         unit = float(grid.effective_size / mass.sum())
         # Jeffreys' prior.
         frequencies = rng.beta(ones * unit + 0.5, (rows - ones) * unit + 0.5, (n_draws, heavy.size))
