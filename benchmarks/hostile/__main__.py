@@ -163,10 +163,15 @@ def keep(options: argparse.Namespace) -> None:
     """Add the counts of a store to those that are kept, kind by kind."""
     from . import page as pages
 
-    blocks = ledger.merged([*ledger.read(KEPT), *ledger.read(options.store)])
+    blocks = ledger.merged([*ledger.read(KEPT), *ledger.read(options.store), *untried()])
     write_text(KEPT, "".join(map(ledger.line, blocks)))
     pages.keep(blocks, KEPT.parent)
     print(ledger.summary(blocks))
+
+
+def untried() -> list[ledger.Block]:
+    """No cases of each kind in memory and of each command: the page says which were never tried."""
+    return [ledger.Block(group, kind, 0, 0) for group in ("memory", "commands") for kind in kinds_of(group)]
 
 
 def page(options: argparse.Namespace) -> None:

@@ -56,6 +56,8 @@ def answer(kept: Kept, first: Kept) -> str:
     short = {group: short_of(kept.where(group=group), group, aim) for group, aim in AIMS.items()}
     missed = [f"{group} ({text})" for group, text in short.items() if text]
     aims = f"missed for {', '.join(missed)}" if missed else "met"
+    if never := [str(kind) for kind, n in zip(kept.columns["kind"], kept["cases"], strict=True) if not n]:
+        aims += f"; never tried: {', '.join(never)}"
     refused = 100 * kept["refused"].sum() / cases
     before = (int(first.header[name]) for name in ("faults", "cases"))
     return (
