@@ -1,125 +1,169 @@
-"""What "auto" costs within `CalibratedModel`, and gains: CPU seconds of a fit, taking turns, and log-loss of new rows.
+"""What does "auto" cost and gain within `CalibratedModel`?
 
-    python -m benchmarks.speed.calibrated_model [--rounds 3] [--write benchmarks/speed/calibrated_model.md]
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.calibrated_model [--repetitions 7] [--only TEXT]
 
-"auto, a choice a fold" is how it was: candidates are cross-validated within each fold. `compare_calibrators` of
-10⁴ × 10 is timed as well. The models are cheap on purpose; the dearer a model, the less its calibration matters.
+CPU time of `CalibratedModel(model, calibrator, cv=5).fit`, one thread, in turns, the model's five fits included; and
+log-loss of 20,000 new rows of `make_classification`. Models are cheap on purpose. *three*: `AutoCalibrator` of
+identity, temperature and beta (two classes) or vector scaling (ten). *A choice a fold*: by cross-validation within
+each fold.
 """
+
+from __future__ import annotations
 
 from . import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
-import statistics
-import warnings
-from pathlib import Path
+from collections.abc import Iterator
+from functools import lru_cache
 from time import process_time
+from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from matplotlib.figure import Figure
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+import calibrant as cal
 from calibrant import calibrators as c
-from calibrant import compare_calibrators
-from calibrant.data.writing import write_text
 
-from .. import arguments
-from .calibrators import log_loss, several
+from ..charts import dots
+from ..experiment import Experiment
+from ..markdown import table
+from ..provenance import Kept
 
 JUDGED = 20_000
+#: Of "auto": CPU time by that of temperature scaling.
+WANTED = 1.5
 MODELS = {
     "naive Bayes": GaussianNB(),
     "logistic": LogisticRegression(max_iter=200),
-    "boosting, 20 rounds": HistGradientBoostingClassifier(max_iter=20, early_stopping=False),
+    "boosting": HistGradientBoostingClassifier(max_iter=20, early_stopping=False),
 }
+CHOICES = {"auto": "auto", "three": "three", "a fold": "auto, a choice a fold"}
+NAMES = ("model", "classes", "rows")
+Case = tuple[str, str, str]
 
 
 class Alone(c.AutoCalibrator):
     """Chooses for each fold by that fold's rows."""
 
-    def _fit_each(self, samples: list, more: list) -> list:
+    def _fit_each(self, samples: list[Any], more: list[Any]) -> list[Any]:
         return c.Calibrator._fit_each(self, samples, more)
 
 
-def calibrators(k: int) -> dict[str, c.Calibrator]:
-    """From the cheapest."""
+def calibrator(name: str, k: int) -> c.Calibrator:
+    """One of those that are compared."""
     one = "beta" if k == 2 else "vector"
-    few = {name: c.named_calibrator(name, k) for name in ("identity", "temperature", one)}
-    return {
-        "none": c.Identity(),
-        "temperature": c.TemperatureScaling(),
-        one: c.named_calibrator(one, k),
-        f"auto of identity, temperature, {one}": c.AutoCalibrator(few),
-        "auto": c.AutoCalibrator(),
-        "auto, a choice a fold": Alone(),
-    }
+    if name == "three":
+        return c.AutoCalibrator({each: c.named_calibrator(each, k) for each in ("identity", "temperature", one)})
+    made = {"none": c.Identity, "temperature": c.TemperatureScaling, "auto": c.AutoCalibrator, "a fold": Alone}
+    return made[name]() if name in made else c.named_calibrator(one, k)
 
 
-def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of k classes with two clusters each, a twentieth of the labels wrong."""
-    return make_classification(
-        n, 20, n_informative=12, n_redundant=4, n_classes=k, n_clusters_per_class=2, flip_y=0.05, random_state=0
+@lru_cache
+def arrays(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features and labels, those of the rows that judge included."""
+    made = {"n_informative": 12, "n_redundant": 4, "n_clusters_per_class": 2, "flip_y": 0.05}
+    x, y = make_classification(n + JUDGED, 20, n_classes=k, random_state=0, **made)
+    return x, y
+
+
+def fitted(n: int, k: int, model: str, name: str) -> Any:
+    x, y = arrays(n, k)
+    return c.CalibratedModel(MODELS[model], calibrator(name, k), cv=5).fit(x[:n], y[:n])
+
+
+@lru_cache
+def warm(k: int, model: str, name: str) -> None:
+    """What a first fit imports is not timed."""
+    fitted(500, k, model, name)
+
+
+def sample(model: str, classes: int, rows: int, calibrator: str, seed: int) -> dict[str, float]:
+    """CPU seconds of a fit, and log-loss of new rows."""
+    warm(classes, model, calibrator)
+    x, y = arrays(rows, classes)
+    start = process_time()
+    whole = fitted(rows, classes, model, calibrator)
+    seconds = process_time() - start
+    return {"seconds": seconds, "loss": cal.scores.log_loss(y[rows:], whole.predict_proba(x[rows:]))}
+
+
+def each(kept: Kept) -> Iterator[tuple[Case, Kept]]:
+    """Models and data, and their rows."""
+    for case in dict.fromkeys(zip(*(kept.columns[name] for name in NAMES), strict=True)):
+        yield case, kept.where(**dict(zip(NAMES, case, strict=True)))
+
+
+def ratio(some: Kept, name: str) -> float:
+    """CPU time by that of temperature scaling, the median of turns."""
+    one, base = (some.where(calibrator=each)["seconds"] for each in (name, "temperature"))
+    return float(np.median(one / base))
+
+
+def loss(some: Kept, name: str) -> float:
+    return float(some.where(calibrator=name)["loss"][0])
+
+
+def answer(kept: Kept) -> str:
+    ratios = {case: ratio(some, "auto") for case, some in each(kept)}
+    gains = [loss(some, "temperature") - loss(some, "auto") for _, some in each(kept)]
+    parts = []
+    for model in MODELS:
+        some = [value for case, value in ratios.items() if case[0] == model]
+        parts.append(f"{min(some):.1f} to {max(some):.1f} with {model}")
+    missed = sum(value > WANTED for value in ratios.values())
+    return (
+        f'The time of "auto" by that of temperature scaling is {", ".join(parts)} (aim: at most {WANTED}, missed in '
+        f"{missed} of {len(ratios)} cases). It changes the log-loss by {-max(gains):+.4f} to {-min(gains):+.4f}."
     )
 
 
-def line(n: int, k: int, model: str, rounds: int) -> list[str]:
-    x, y = rows(n + JUDGED, k)
-    seconds: dict[str, list[float]] = {}
-    loss: dict[str, float] = {}
-    for turn in range(rounds + 1):  # the first is not timed
-        for name, one in calibrators(k).items():
-            start = process_time()
-            whole: ClassifierMixin = c.CalibratedModel(MODELS[model], one, cv=5).fit(x[:n], y[:n])
-            if turn:
-                seconds.setdefault(name, []).append(process_time() - start)
-            if turn == rounds:
-                loss[name] = log_loss(whole.predict_proba(x[n:]), y[n:])
-    spent = {name: statistics.median(each) for name, each in seconds.items()}
-    base = spent["temperature"]
-    return [
-        f"| {k} | {n:,} | {model} | {name} | {spent[name]:.3f} | {spent[name] / base:.2f} | {loss[name]:.4f} |"
-        for name in spent
-    ]
+def page(kept: Kept) -> Iterator[str]:
+    rows = []
+    for (model, k, n), some in each(kept):
+        took = float(np.median(some.where(calibrator="temperature")["seconds"]))
+        losses = [f"{loss(some, name):.4f}" for name in ("temperature", "auto")]
+        rows.append((model, k, f"{int(n):,}", f"{took:.3g}", f"{ratio(some, 'auto'):.2f}", *losses))
+    yield from table(("model", "classes", "rows", "s", "ratio", "loss", "auto"), rows)
+    yield ""
+    yield '*s*, *loss*: of temperature scaling. *ratio*: CPU time of "auto" by that. *auto*: its log-loss.'
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, rounds=3, write=True)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    out = []
-    for k in (2, 10):
-        for n in (1_000, 10_000, 100_000):
-            for model in MODELS:
-                out += line(n, k, model, options.rounds)
-                print(*out[-6:], sep="\n", flush=True)
-    s, y = several(10_000, 10)
-    compare_calibrators(y[:500], s[:500])
-    start = process_time()
-    compare_calibrators(y, s)
-    spent = process_time() - start
-    print(f"compare {spent:.2f} s")
-    if options.write:
-        write_text(Path(options.write), PAGE.format(rows="\n".join(out), compare=spent, rounds=options.rounds))
+def picture(kept: Kept) -> Figure:
+    """CPU time by that of temperature scaling."""
+    found = list(each(kept))
+    series = {text: [(ratio(some, name), float("nan")) for _, some in found] for name, text in CHOICES.items()}
+    names = [f"{model}, {k} classes, {int(n):,}" for (model, k, n), _ in found]
+    return dots(names, series, "CPU time by that of temperature scaling", aim=WANTED, log=True)
 
 
-PAGE = """# What choosing costs
+def turns(model: str, rows: int) -> int:
+    """Fewer, where a turn takes long."""
+    return {1_000: 3, 10_000: 2}.get(rows, 1) if model == "boosting" else 7 if rows < 100_000 else 3
 
-Written by `python -m benchmarks.speed.calibrated_model --rounds {rounds} --write benchmarks/speed/calibrated_model.md`:
-`CalibratedModel(model, calibrator, cv=5)` by CPU seconds of a fit (medians, one thread, taking turns; the model's five
-fits are in all of them), by that of temperature scaling, and the log-loss of 20,000 new rows. Wanted of "auto": at
-most 1.5 times temperature scaling. It is missed where a model takes next to no time (naive Bayes: less than its
-calibrators do); the lines above "auto" say what less choice saves and loses: the frontier. "auto" of three candidates
-alone is near 1.5 there, at the price of what a matrix or an isotonic map gain.
 
-`compare_calibrators` of 10,000 rows and ten classes: {compare:.1f} s CPU (wanted: 8).
-
-| classes | rows | model | calibrator | seconds | of temperature's | log-loss |
-|---:|---:|---|---|---:|---:|---:|
-{rows}
-"""
-
+EXPERIMENT = Experiment(
+    module=__spec__.name,
+    cases={
+        "model": [*MODELS],
+        "classes": [2, 10],
+        "rows": [1_000, 10_000, 100_000],
+        "calibrator": ["none", "temperature", "beta or vector", "three", "auto", "a fold"],
+    },
+    sample=sample,
+    answer=answer,
+    page=page,
+    picture=picture,
+    repetitions=7,
+    portion=lambda model, classes, rows, calibrator: turns(model, rows) / 7,
+    here=lambda model, classes, rows, calibrator: rows == 1_000 and model != "boosting",
+    quick=2,
+    timed=("seconds",),
+    packages=("scikit-learn",),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()

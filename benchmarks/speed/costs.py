@@ -1,82 +1,157 @@
-"""Processor time and peak memory of the calls that work on many problems side by side.
+"""What do calls of calibrant cost, in CPU time and memory?
 
-    python -m benchmarks.speed.costs [--only TEXT]
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.costs [--repetitions 1] [--only TEXT]
 
-Run it with another version's `src` first on PYTHONPATH to compare.
+Each call has a process of its own, with one thread but for those of Polars, and is first given a few rows. A *unit* is
+`np.sort` of 10⁶ doubles in the same process; of *ranges*, the same call without. Memory is the peak beyond what the
+process held before. Subgroups of a frame must have the p-values of its rows, the class-wise error must be the mean of
+the classes, and samples read together must have the estimates of one alone.
 """
 
-import resource
-import time
+from __future__ import annotations
+
+from . import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+import ctypes
+import gc
 import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from matplotlib.figure import Figure
 
-import calibrant as cal
+from ..charts import dots
+from ..experiment import Experiment, Numbers
+from ..markdown import table
+from ..process import alone
+from ..provenance import Kept
+from . import cost_calls, cost_rows
 
-from .. import arguments
+MODULE = __spec__.name
+CALLS = cost_calls.CALLS | cost_rows.CALLS
+#: A turn lasts at least this long: a fast call is made several times in a row.
+BLOCK_SECONDS = 0.02
+#: Calls in the table take so many CPU seconds, or MiB.
+SECONDS, MEMORY = 3.0, 500.0
 
 
-def drawn(n: int, k: int, seed: int = 0):
-    """Labels and over-confident probabilities of k classes."""
-    rng = np.random.default_rng(seed)
-    z = 2 * rng.normal(size=(n, k))
-    stated, true = (np.exp(z / t) / np.exp(z / t).sum(axis=1, keepdims=True) for t in (1.0, 1.3))
-    y = (rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1).clip(0, k - 1)
-    return y, stated
+def measured(call: str) -> dict[str, Any]:
+    """CPU seconds of each turn, and of the unit's; MiB of the first; a number of its answer."""
+    one = CALLS[call]
+    warnings.simplefilter("ignore")
+    one.call(*one.arrays(min(one.few, one.rows)))
+    given = one.arrays(one.rows)
+    held = _held()
+    first, found = _spent(one.call, given)
+    memory = _held("VmHWM") - held
+    value = one.value(found, *given)
+    found = None
+    sort = np.random.default_rng(0).random(10**6)
+    seconds, units = [], []
+    for _ in range(one.turns):
+        seconds.append(first if one.turns == 1 else _block(one.call, given))
+        units.append(_block(np.sort, (sort,)) if one.unit is None else _block(one.unit, given))
+    return {"seconds": seconds, "unit": units, "memory": memory, "value": value}
 
 
-def calls():
-    """Name, and what makes the arrays and calls."""
-    for k in (100, 1000):
-        labels = range(k)
-        for name, options in (
-            ("classwise", {"notion": "classwise"}),
-            ("classwise, Binned()", {"notion": "classwise", "estimator": cal.Binned()}),
-            ("top-label", {"notion": "top-label"}),
-        ):
-            yield (
-                f"calibration_error {name}, 10⁴ × {k}",
-                lambda k=k, o=options, c=labels: (
-                    drawn(10**4, k),
-                    lambda y, p: cal.calibration_error(y, p, labels=c, **o),
-                ),
-            )
-        yield (
-            f"estimate classwise, 10⁴ × {k}",
-            lambda k=k, c=labels: (
-                drawn(10**4, k),
-                lambda y, p: cal.estimate(y, p, notion="classwise", labels=c, random_state=0),
-            ),
-        )
-    yield "report, 1000 rows of two classes", lambda: (drawn(1000, 2), lambda y, p: cal.report(y, p[:, 1]))
-    yield "report, 10⁴ × 10", lambda: (drawn(10**4, 10), cal.report)
-    yield (
-        "report classwise, 2·10⁴ × 1000",
-        lambda: (
-            drawn(2 * 10**4, 1000),
-            lambda y, p: cal.report(y, p, notion="classwise", labels=range(1000)),
-        ),
+def _held(what: str = "") -> float:
+    """MiB that this process holds, after which its peak counts anew; or another line of its status."""
+    if not what:
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what or "VmRSS"))
+
+
+def _spent(call: Callable[..., Any], given: tuple[Any, ...]) -> tuple[float, Any]:
+    start = process_time()
+    found = call(*given)
+    return process_time() - start, found
+
+
+def _block(call: Callable[..., Any], given: tuple[Any, ...]) -> float:
+    """CPU seconds of a call, the mean of a block of them where one is short."""
+    seconds, _ = _spent(call, given)
+    number = round(BLOCK_SECONDS / max(seconds, 1e-6))
+    return float(np.mean([_spent(call, given)[0] for _ in range(number)])) if number > 1 else seconds
+
+
+def sample(call: str, seed: int) -> Numbers:
+    """Numbers of a call in a process of its own."""
+    return alone(MODULE, "measured", call=call)
+
+
+def middle(kept: Kept, call: str) -> dict[str, float]:
+    """Medians of a call: CPU seconds, units and MiB."""
+    some = kept.where(call=call)
+    return {
+        "seconds": float(np.median(some["seconds"])),
+        "units": float(np.median(some["seconds"] / some["unit"])),
+        "memory": float(np.median(some["memory"])),
+    }
+
+
+def costly(kept: Kept) -> dict[str, dict[str, float]]:
+    """Calls of the table, the longest first."""
+    every = {call: middle(kept, call) for call in CALLS}
+    some = {call: one for call, one in every.items() if one["seconds"] >= SECONDS or one["memory"] >= MEMORY}
+    return dict(sorted(some.items(), key=lambda one: -one[1]["seconds"]))
+
+
+def answer(kept: Kept) -> str:
+    every = {call: middle(kept, call) for call in CALLS}
+    most = {name: max(every, key=lambda call: every[call][name]) for name in ("seconds", "memory")}
+    short = sum(one["seconds"] < 1 for one in every.values())
+    files = {kind: [one["memory"] for call, one in every.items() if call.startswith(kind)] for kind in cost_rows.KINDS}
+    grows = " and ".join(f"{large / small:.1f} ({kind})" for kind, (small, large) in files.items())
+    sought = {
+        name: [one["units"] for call, one in every.items() if call.startswith(f"{name}, ranges")]
+        for name in ("error", "estimate")
+    }
+    spread = " and ".join(f"an {name} takes {min(some):.1f} to {max(some):.1f} times" for name, some in sought.items())
+    update = 1e6 * every[cost_rows.UPDATES]["seconds"] / CALLS[cost_rows.UPDATES].rows
+    return (
+        f"Of {len(every)} calls, {short} take less than a second; the longest, “{most['seconds']}”, takes "
+        f"{every[most['seconds']]['seconds']:,.0f} s. “{most['memory']}” takes the most memory, "
+        f"{every[most['memory']]['memory']:,.0f} MiB; a streamed file of four times the rows takes {grows} times as "
+        f"much. With ranges of scores, {spread} as long as without; an update of a monitor takes {update:.0f} µs."
     )
 
 
-def main() -> None:
-    parser = arguments.parser(__doc__, only="calls")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        y, p = drawn(500, 3)
-        cal.report(y, p)  # what is loaded on first use is not counted
-        for name, make in calls():
-            if options.only not in name:
-                continue
-            arrays, call = make()
-            start = time.process_time()
-            call(*arrays)
-            seconds = time.process_time() - start
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-            print(f"{name}: {seconds:.3f} s of one processor, {peak:.2f} GB resident at most so far", flush=True)
+def page(kept: Kept) -> Iterator[str]:
+    rows = [
+        (call, f"{one['seconds']:,.1f}", f"{one['units']:,.0f}", f"{one['memory']:,.0f}")
+        for call, one in costly(kept).items()
+    ]
+    yield from table(("call", "CPU s", "units", "MiB"), rows)
+    yield ""
+    yield f"Medians of calls that take at least {SECONDS:g} s or {MEMORY:g} MiB; the data file has all."
 
+
+def picture(kept: Kept) -> Figure:
+    """Units of the calls of the table."""
+    some = costly(kept)
+    return dots([*some], {"": [(one["units"], float("nan")) for one in some.values()]}, "units of np.sort", log=True)
+
+
+EXPERIMENT = Experiment(
+    module=MODULE,
+    cases={"call": [*CALLS]},
+    sample=sample,
+    answer=answer,
+    page=page,
+    picture=picture,
+    repetitions=1,
+    here=lambda call: CALLS[call].turns > 3,
+    quick=1,
+    timed=("seconds", "unit", "memory"),
+)
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main()
