@@ -159,7 +159,7 @@ def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) ->
 
 
 def _by_mistake(before: FloatArray, after: FloatArray, sample: CalibrationSample, goal: str) -> tuple[float, int]:
-    """What one mistake more adds to the mean gain of a score, and how many there are, of scores that expect none.
+    """Effect of one mistake more on the mean gain of a score, and the number seen, of scores that expect none.
 
     Scores so near 1 that not one mistake is expected in as many rows: smoothing them costs a little on most rows, and
     gains much on a mistake. With none in the rows, or one, whose fold smooths nothing, differences of rows say nothing
