@@ -294,8 +294,8 @@ def estimate_prior(
     compares means of functions of the scores between the new rows and the classes mixed. Cost O(R n K²) for R draws;
     rows of two classes with the same log odds, to 0.01, count as one.
 
-    On real data 95 % intervals of ``"em"`` cover 91 to 94 % for two classes and 89 % for more, since no temperature
-    calibrates all scores; those of ``"pacc"`` cover 92 to 98 %. ``benchmarks/coverage/prior_shift.md`` has the figures,
+    On real data 95 % intervals of ``"em"`` cover 93 % for two classes and 88 % for more, since no temperature
+    calibrates all scores; those of ``"pacc"`` cover 92 to 96 %. ``benchmarks/coverage/prior_shift.md`` has the figures,
     and size and power of the test.
 
     References
