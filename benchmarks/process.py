@@ -41,11 +41,16 @@ def peak() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
+def forget_peak() -> None:
+    """Let the peak count from here (Linux)."""
+    file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+    os.write(file, b"5")
+    os.close(file)
+
+
 def beyond(call: Callable[[], Any]) -> tuple[Any, float]:
     """What a call returns, and the most memory in MiB during it beyond that before it (Linux)."""
-    file = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    os.write(file, b"5")  # the peak counts from here
-    os.close(file)
+    forget_peak()
     before = peak()
     found = call()
     return found, peak() - before

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from ..charts import dots
 from ..experiment import Experiment, Numbers
 from ..markdown import table
-from ..process import alone
+from ..process import alone, forget_peak
 from ..provenance import Kept
 from . import cost_calls, cost_rows
 
@@ -63,8 +63,7 @@ def _held(what: str = "") -> float:
     if not what:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
+        forget_peak()
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what or "VmRSS"))
 

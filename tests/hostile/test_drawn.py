@@ -180,6 +180,9 @@ def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys
 
     kept, store = tmp_path / "kept.jsonl", tmp_path / "run.jsonl"
     monkeypatch.setattr(__main__, "KEPT", kept)
+    monkeypatch.setattr(
+        __main__, "kinds_of", lambda group: {"estimate": None, "decide": None} if group == "memory" else {}
+    )
     for block in blocks_of("estimate", "report", "estimate"):
         ledger.append(store, block)
     with store.open("a") as file:
@@ -188,10 +191,11 @@ def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys
     __main__.keep(argparse.Namespace(store=store))
     found = ledger.read(kept)
     assert [(b.kind, b.n, b.results, b.refused, b.wrong, b.seconds) for b in found] == [
+        ("decide", 0, 0, 0, 0, 0.0),
         ("estimate", 12, 4, 4, 4, 2.0),
         ("report", 6, 2, 2, 2, 1.0),
     ]
-    assert [number for number, *_ in found[0].faults] == [2, 22, 2, 22]
+    assert [number for number, *_ in found[1].faults] == [2, 22, 2, 22]
     assert ledger.next_number(ledger.read(store)) == {("memory", "estimate"): 23, ("memory", "report"): 13}
     assert "18" in capsys.readouterr().out
     first = Path(page.__file__).with_name("first_run.csv")
@@ -200,5 +204,5 @@ def test_runs_that_are_kept_are_added_kind_by_kind(tmp_path, monkeypatch, capsys
     page.write(tmp_path, tmp_path / "hostile.md")
     text = " ".join((tmp_path / "hostile.md").read_text(encoding="utf-8").split())
     assert "Yes: 6 of 18 cases are faults, and 33 % are refused." in text
-    assert "missed for memory (18 of 20)" in text
+    assert "missed for memory (18 of 20); never tried: decide" in text
     assert "(hostile/faults.csv)" in text
