@@ -330,7 +330,7 @@ def _source(one: Experiment) -> Iterator[str]:
     yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples are in"
     yield f"`{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
     if one.packages:
-        yield f"Run on {about['machine']} with Python {about['python']}, NumPy {about['numpy']}, {about['packages']}."
+        yield f"Run on {about['machine']}, with {about['packages']}."
 
 
 def _paragraphs(doc: str | None) -> list[str]:

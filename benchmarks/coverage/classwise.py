@@ -6,8 +6,8 @@
 least 0.05: few classes have most of a row) or *uneven* (a Zipf's: some classes are a thousand times as frequent as
 others). Labels are drawn from `p^(1/T)`, normalised: T = 1 is calibrated, T = 0.5 and 2 are not. The truth is the mean
 over classes of `E |P(o_k = 1 | s_k) - s_k|`, from 2·10⁷ probabilities of other seeds in cells of equal mass. Numbers
-are K times the error: at most 2, the total variation between what is said and what happens, twice. Nothing about
-intervals was chosen on these rows. Half as many samples are drawn of 100 classes, and 15 % as many of 1,000.
+are K times the error, at most 2. Nothing about intervals was chosen on these rows. Half as many samples are drawn of
+100 classes, and 15 % as many of 1,000.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Models are fitted to a quarter of each data set of KEEL (1,500 rows at most) and
 labelled rows are drawn at the data's own base rates, and as many new rows at others: of two classes (spambase, phoneme,
 banana, ring, twonorm, titanic) at 5 and 50 %, of more (segment, penbased, marketing) at rates from a Dirichlet
 distribution. Other shifts: rows of a class are drawn by a feature (those above its median four times as often), or
-probabilities are squared (*sharper*). Intervals of 95 % are by 100 draws. *Advised*: `em`, or `pacc` where a warning
+probabilities are squared (*sharper*). *Advised*: `em`, or `pacc` where a warning
 doubts that probabilities are calibrated enough for `em`. `bbse` refuses samples in which a class is never predicted;
 they are left out of its numbers.
 """

@@ -6,7 +6,7 @@ Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits
 exp(A) z + B, A and B normal with the standard deviations of a case: of slopes and shifts. The common map is
 `PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each subgroup's alone. What a map
 costs is its expected log-loss on new rows above that of the truth: a mean Kullback-Leibler divergence over fixed
-scores, weighted by the subgroups' sizes; probabilities count as 0.0001 at least.
+scores, weighted by the subgroups' sizes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.over_time [--repetitions 7] [--only TEXT]
 
-CPU time of `calibration_over_time` (*arrays*) and of `from_frame` with a lazy frame of Polars and `.over_time()`
-(*frame*), month by month: of one thread, and of all threads of Polars. A *pass* is `Accumulator().update` of the same
-rows in the same process. Gaps of all months must be those of plain sums to 1e-9, or the script fails. *Groups* are 306
-with a common effect of their own, over 277,000 rows: each of one day, or with rows on all days. *Classes* are 1,000 of
-12,000 rows, each followed over 12 months.
+CPU time of `calibration_over_time` (*arrays*) and of `from_frame(…).over_time()` of a lazy Polars frame, month by
+month. A *pass* is `Accumulator().update` of the same rows. Gaps of all months must be those of plain sums to 1e-9.
+*Groups* are 306 over 277,000 rows: each of one day, or with rows on all days. *Classes* are 1,000 of 12,000 rows.
 """
 
 from __future__ import annotations
