@@ -25,6 +25,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from calibrant.calibrators import choosing
+from calibrant.calibrators.candidates import candidates_for
 from calibrant.calibrators.crossval import (
     SCORES,
     HeldOutEvidence,
@@ -35,7 +36,7 @@ from calibrant.calibrators.crossval import (
     predict_held_out,
 )
 from calibrant.calibrators.inputs import CalibrationSample
-from calibrant.calibrators.select import as_sample, candidates_for
+from calibrant.calibrators.select import as_sample
 from calibrant.data.writing import replacing, write_text
 
 from .. import arguments

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from calibrant.calibrators.candidates import candidates_for
 from calibrant.calibrators.choosing import SURE, Choice, Choosing, mixture_of
 from calibrant.calibrators.crossval import AVERAGE, SCORES, fit_quietly, losses_of
 from calibrant.calibrators.inputs import CalibrationSample
-from calibrant.calibrators.select import as_sample, candidates_for
+from calibrant.calibrators.select import as_sample
 
 from ..charts import dots
 from ..experiment import Experiment
@@ -45,8 +46,8 @@ SOURCES = ("reporting", RARE)
 WORDS = {"log-loss": "log-loss", "brier": "Brier score"}
 #: Aims in per cent: experiments with harm above 0.1 %, harm at worst, coverage, and choices called open.
 OFTEN, WORST, COVERS, OPEN = 3.0, 2.0, 90.0, 50.0
-#: Rows as a sample, by their numbers, and groups.
-Take = Callable[..., CalibrationSample]
+#: Rows as a sample, by their numbers.
+Take = Callable[[np.ndarray], CalibrationSample]
 
 
 def some(source: str, data: str, model: str) -> bool:
@@ -71,8 +72,8 @@ def found(p: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, float]:
     order = np.random.default_rng([seed, n]).permutation(len(p))
     used, judged = order[:n], order[n : n + MOST]
 
-    def rows(which: np.ndarray, groups: np.ndarray | None = None) -> CalibrationSample:
-        return as_sample(p[which], y[which], None, "probability", list(range(k)), groups)
+    def rows(which: np.ndarray) -> CalibrationSample:
+        return as_sample(p[which], y[which], None, "probability", list(range(k)))
 
     some = rows(used)
     tried = candidates_for(some, None)
@@ -88,20 +89,16 @@ def found(p: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, float]:
         out |= {f"{score}: {name}": float(value) for name, value in (said | read).items()}
     if seed == 0 and LARGE <= n <= AGAIN / k:
         out["leads"] = choice.leading(tried)[1]
-        out |= {"part": again(choice, rows, used, copies=False), "drawn": again(choice, rows, used, copies=True)}
+        out["part"] = again(choice, rows, used)
     return out
 
 
-def again(choice: Choice, rows: Take, used: np.ndarray, *, copies: bool) -> float:
-    """In how many resamples the family that leads is that of the whole; copies of a row are told to be of one group."""
+def again(choice: Choice, rows: Take, used: np.ndarray) -> float:
+    """In how many samples of four fifths of the rows the family that leads is that of all."""
     first, number = choice.leads(candidates_for(choice.sample, None)), 0
     for seed in range(TIMES):
         rng = np.random.default_rng([7, seed])
-        if copies:
-            drawn = rng.integers(0, len(used), len(used))
-            some = rows(used[drawn], drawn)
-        else:
-            some = rows(used[rng.permutation(len(used))[: int(0.8 * len(used))]])
+        some = rows(used[rng.permutation(len(used))[: int(0.8 * len(used))]])
         tried = candidates_for(some, None)
         number += RULE.among(tried, some).leads(tried) == first
     return float(number)

@@ -30,10 +30,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
 from calibrant import calibrators as c
+from calibrant.calibrators.candidates import candidates_for
 from calibrant.calibrators.choosing import Choosing, mixture_of
 from calibrant.calibrators.crossval import AVERAGE, losses_of
 from calibrant.calibrators.multiclass import OneVsRest
-from calibrant.calibrators.select import as_sample, candidates_for
+from calibrant.calibrators.select import as_sample
 
 from ..charts import dots
 from ..experiment import Experiment

@@ -188,7 +188,7 @@ def fit(self: Accumulator, calibrator: str | Calibrator) -> Calibrator:
     -----
     Cost that of the fit to at most 131072 weighted rows, whatever the number of rows.
     """
-    from .calibrators.select import fit_sums
+    from .calibrators.from_sums import fit_sums
 
     with working("Accumulator.fit"):
         return fit_sums(self, calibrator=calibrator)

@@ -396,7 +396,7 @@ def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch)
 
 def test_help_lists_every_name(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
-    from calibrant.calibrators.select import NAMED
+    from calibrant.calibrators.candidates import NAMED
     from calibrant.estimators import CellEstimator
     from calibrant.estimators.names import NAMES
 

@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.calibrators import PlattScaling, load_calibrator
-from calibrant.calibrators.select import NAMED
+from calibrant.calibrators.candidates import NAMED
 from calibrant.cli import repair
 from calibrant.data.tables import FileTable
 

@@ -93,7 +93,7 @@ def test_places_that_the_guide_names_are_there():
     missing = [place for place in places if not any((root / at / place).exists() for at in ("", "src/calibrant"))]
     assert not missing
     for place, name in (
-        ("calibrators/select.py", "def default_candidates"),
+        ("calibrators/candidates.py", "def default_candidates"),
         ("significance/null.py", "class Null"),
         ("cli/reports.py", "class ReportOptions"),
         ("calibrators/base.py", "class BinaryCalibrator"),

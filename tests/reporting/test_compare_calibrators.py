@@ -20,9 +20,10 @@ from calibrant.calibrators import (
     named_calibrator,
     select_calibrator,
 )
+from calibrant.calibrators.candidates import candidates_for
 from calibrant.calibrators.choosing import Choosing
 from calibrant.calibrators.crossval import paired
-from calibrant.calibrators.select import as_sample, candidates_for
+from calibrant.calibrators.select import as_sample
 from calibrant.results import Interval
 
 

@@ -4,6 +4,8 @@ from .base import BinaryCalibrator as BinaryCalibrator
 from .base import Calibrator as Calibrator
 from .by_segment import SegmentCalibrator as SegmentCalibrator
 from .by_subgroup import SubgroupCalibrator as SubgroupCalibrator
+from .candidates import default_candidates as default_candidates
+from .candidates import named_calibrator as named_calibrator
 from .combined import Composed as Composed
 from .combined import LabelSmoothing as LabelSmoothing
 from .combined import Mixture as Mixture
@@ -30,8 +32,6 @@ from .saving import load_calibrator as load_calibrator
 from .saving import save_calibrator as save_calibrator
 from .saving import to_dict as to_dict
 from .select import AutoCalibrator as AutoCalibrator
-from .select import default_candidates as default_candidates
-from .select import named_calibrator as named_calibrator
 from .select import select_calibrator as select_calibrator
 from .spline import CurveCalibrator as CurveCalibrator
 from .spline import OrderPreserving as OrderPreserving

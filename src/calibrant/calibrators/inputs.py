@@ -264,7 +264,7 @@ def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, grou
     check_target(owner, y)
     with called(**NAMES):
         several = owner._takes_labels and np.ndim(y) == 2 and np.shape(y)[1] > 1
-        given = GivenRows.of(y, scores, labels, sample_weight, groups, multilabel=several)
+        given = GivenRows.of(y, scores, labels=labels, sample_weight=sample_weight, groups=groups, multilabel=several)
         values, truth = given.scores, given.truth if several else check_labels(given.truth)
         if several:
             (order, classes), codes = given.columns_of_labels(), truth

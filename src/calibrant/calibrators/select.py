@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Self, Unpack
@@ -12,43 +12,32 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
-from ..data.checks import check_choice, check_int, check_names, check_type
+from ..data.checks import check_choice, check_int
 from ..data.fields import Field, Plain, Several
 from ..data.predictions import Predictions
 from ..data.progress import working
 from ..data.public_function import ColumnOptions, public_function
 from ..data.result import Table, one_line
-from ..data.types import FloatArray, Label
-from ..data.weights import ones_or
-from ..measure.streaming import Accumulator
-from ..measure.sums_by_class import ProblemSums
+from ..data.types import FloatArray
 from .base import (
     EPS,
-    BinaryCalibrator,
     Calibrator,
     Fitted,
     FittedWithScores,
     Later,
-    calibrator_of,
     check_not_negative,
     check_seed,
     fitted_to,
     needs_fitted,
     parameter,
 )
+from .candidates import candidates_for
 from .choosing import Choosing, choice_sentence, choice_words, mixture_of
-from .combined import Composed, Mixture, averaged_interval
+from .combined import Mixture, averaged_interval
 from .crossval import AVERAGE, GOALS, RULES, check_table, fit_quietly, folds_of, predict_held_out
-from .gaussian_process import GaussianProcessCalibrator
-from .histogram import BayesianBinning, HistogramBinning
-from .inputs import INPUTS, CalibrationSample, Scores, read_sample, read_scores
-from .linear import DirichletCalibration, MatrixScaling, VectorScaling
-from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
-from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
-from .multiclass import OneVsRest, for_classes
-from .near_isotonic import NearIsotonic
-from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
-from .temperature import EndSmoothing, EnsembleTemperatureScaling, Identity, TemperatureScaling, softmax
+from .inputs import CalibrationSample, Scores, read_sample, read_scores
+from .spline import SplineCalibrator
+from .temperature import Identity, softmax
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,124 +110,6 @@ def _table_text(table: list[dict[str, Any]]) -> str:
 def _remarks(row: Mapping[str, Any]) -> str:
     weight = f"  weight {row['weight']:.2f}" if row.get("weight") else ""
     return weight + ("  chosen" if row["chosen"] else "")
-
-
-def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
-    """Candidates of ``"auto"``, from the simplest, which is to leave the scores unchanged.
-
-    Where some scores are exactly 0 or 1, ``"auto"`` also tries :class:`EndSmoothing`.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes.
-    kind : {"probability", "logit", "margin"}, default "probability"
-        The kind of the scores.
-
-    Returns
-    -------
-    dict of str to Calibrator
-        The unfitted calibrators by name.
-
-    See Also
-    --------
-    calibrant.calibrators.select_calibrator : Chooses one of them.
-    calibrant.calibrators.named_calibrator : One calibrator by its name.
-
-    Examples
-    --------
-    >>> from calibrant.calibrators import default_candidates
-    >>> list(default_candidates(2))
-    ['identity', 'temperature', 'ensemble-temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
-    """
-    check_int("n_classes", n_classes, 2)
-    check_choice("kind", kind, INPUTS)
-    return {name: named_calibrator(name, n_classes) for name in _default_names(n_classes, kind)}
-
-
-def _default_names(n_classes: int, kind: str) -> list[str]:
-    probabilities = kind != "margin"
-    if n_classes == 2:
-        names = ["platt", "beta", "quadratic", "spline", "isotonic"]
-        if not probabilities:
-            return [name for name in names if name != "beta"]
-        return ["identity", "temperature", "ensemble-temperature", *names]
-    if not probabilities:
-        return ["temperature", "vector", "matrix", "isotonic"]
-    # Dirichlet calibration is no better than a matrix that is shrunk by n and K, and by far the slowest.
-    return ["identity", "temperature", "ensemble-temperature", "vector", "matrix", "pooled-isotonic", "isotonic"]
-
-
-def _pooled_isotonic() -> Calibrator:
-    return OneVsRest(IsotonicCalibrator(), shared=True)
-
-
-def _composed() -> Calibrator:
-    return Composed([EnsembleTemperatureScaling(), _pooled_isotonic()])
-
-
-#: Calibrators by short names; those of two classes are used one against the rest where there are more.
-NAMED: Mapping[str, Callable[[], Calibrator]] = {
-    "identity": Identity,
-    "end-smoothing": EndSmoothing,
-    "temperature": TemperatureScaling,
-    "ensemble-temperature": EnsembleTemperatureScaling,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "quadratic": QuadraticLogit,
-    "vector": VectorScaling,
-    "matrix": MatrixScaling,
-    "dirichlet": DirichletCalibration,
-    "dirichlet-1": partial(DirichletCalibration, "odir", 1.0),
-    "dirichlet-0.01": partial(DirichletCalibration, "odir", 0.01),
-    "spline": SplineCalibrator,
-    "gaussian-process": GaussianProcessCalibrator,
-    "order-preserving": OrderPreserving,
-    "histogram": HistogramBinning,
-    "i-max": partial(HistogramBinning, 15, "i-max"),
-    "bayesian-binning": BayesianBinning,
-    "curve": CurveCalibrator,
-    "isotonic": IsotonicCalibrator,
-    "roc-hull": RocHullCalibrator,
-    "near-isotonic": NearIsotonic,
-    "pooled-isotonic": _pooled_isotonic,
-    "composed": _composed,
-    "venn-abers": VennAbers,
-}
-
-
-def named_calibrator(name: str, n_classes: int) -> Calibrator:
-    """Make an unfitted calibrator by its short name.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"temperature"``, ``"beta"`` or ``"isotonic"``; the error for an unknown name lists all.
-    n_classes : int
-        Number of classes. With more than two, a binary calibrator is applied one-vs-rest.
-
-    Returns
-    -------
-    Calibrator
-        The calibrator.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name.
-
-    See Also
-    --------
-    calibrant.calibrators.default_candidates : Those that are tried by default.
-
-    Examples
-    --------
-    >>> from calibrant.calibrators import named_calibrator
-    >>> named_calibrator("beta", 3)
-    OneVsRest(calibrator=BetaCalibration())
-    """
-    check_int("n_classes", n_classes, 2)
-    return for_classes(NAMED[check_choice("the name of a calibrator", name, NAMED)](), n_classes)
 
 
 @public_function(grouped=True)
@@ -540,95 +411,3 @@ def as_sample(
     if extra := [name for name, value in given.items() if value is not None]:
         raise TypeError(f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them")
     return CalibrationSample.of(scores)
-
-
-def candidates_for(
-    sample: CalibrationSample, candidates: Mapping[str, str | Calibrator] | Sequence[str] | None
-) -> dict[str, Calibrator]:
-    """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
-    if candidates is None:
-        tried = default_candidates(sample.n_classes, sample.scores.kind)
-        if sample.scores.at_ends(EPS):
-            tried = {"identity": tried.pop("identity"), "end-smoothing": EndSmoothing()} | tried
-    else:
-        named = dict(zip(candidates, candidates, strict=True)) if isinstance(candidates, (list, tuple)) else candidates
-        given = check_names("candidates", named, (str, Calibrator), "calibrators or their names")
-        if AVERAGE in given:
-            raise ValueError(f"candidates must not be called {AVERAGE!r}, which is what their average is called")
-        k = sample.n_classes
-        tried = {name: for_classes(calibrator_of(one, k), k) for name, one in given.items()}
-    classes = list(sample.classes)
-    return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
-
-
-def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
-    """See :meth:`calibrant.Accumulator.fit`."""
-    sums.required()
-    one = next((p for p in sums.problems.values() if p.fine is not None and p.label is not None), None)
-    classes = sums.classes if one is None or len(sums.classes) == 2 else (0, 1)
-    chosen = named_calibrator(calibrator, len(classes)) if isinstance(calibrator, str) else calibrator
-    check_type("calibrator", chosen, Calibrator, "a calibrator such as PlattScaling(), or its name")
-    if chosen.input != "probability":
-        raise ValueError(
-            f"calibrator must take probabilities, since sums are kept of these; got input={chosen.input!r}"
-        )
-    if chosen._parts_rows:
-        raise TypeError(f"{chosen!r} splits the rows into folds or halves, and sums have no rows: use fit(scores, y)")
-    if isinstance(chosen, OneVsRest) and len(sums.classes) > 2:
-        return _fit_one_vs_rest(chosen, sums)
-    if len(classes) > 2 and isinstance(chosen, BinaryCalibrator):
-        raise ValueError(f"{chosen!r} is for two classes, and these sums have {len(classes)}: OneVsRest({chosen!r})")
-    if len(classes) > 2:
-        raise TypeError(
-            f"{chosen!r} of {len(classes)} classes needs the rows: sums keep each class against the rest, which "
-            "OneVsRest(...) can be fitted to"
-        )
-    if one is None and sums.classes[1] not in sums.class_sums:
-        raise ValueError(
-            f"calibrator needs sums of a class's scores, and those of notion {sums.notion!s} are of others"
-        )
-    return _fit_two(chosen, sums, one or sums.class_sums[sums.classes[1]], classes)
-
-
-def _fit_two(chosen: Calibrator, sums: Accumulator, one: ProblemSums, classes: tuple[Label, ...]) -> Calibrator:
-    """Fit to the scores of one of two classes, in the shape that was added."""
-    rows = _rows_of(one)
-    scores, outcomes = rows.scores.values, rows.codes
-    if classes != sums.classes:  # one of many classes, or not
-        names, columns = classes, scores
-    else:
-        names = classes[::-1] if sums.positive == 0 else classes
-        if one.label != names[1]:
-            scores, outcomes = 1 - scores, 1 - outcomes
-        columns = scores if sums.positive is not None else np.column_stack([1 - scores, scores])
-    y = np.asarray(names)[outcomes]
-    fitted: Calibrator = clone(chosen)
-    if fitted.labels is None and tuple(np.unique(y).tolist()) != names:
-        fitted.set_params(labels=list(names))
-    return fitted.fit(columns, y, sample_weight=rows.weights)
-
-
-def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
-    """Fit class by class to scores on the grid."""
-    fitted: OneVsRest = clone(chosen)
-    if fitted.labels is None and tuple(sorted(sums.classes)) != sums.classes:
-        fitted.set_params(labels=list(sums.classes))
-    # A row of each class gives the number of columns and their labels.
-    sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes))
-    fitted.classes_ = np.asarray(sample.classes)
-    fitted._check(sample)
-    fitted._fit_classes([_rows_of(sums.class_sums[label]) for label in sample.classes])
-    return fitted
-
-
-def _rows_of(one: ProblemSums) -> CalibrationSample:
-    """Scores, outcomes and weights of the cells of one problem, negatives and positives apart."""
-    if one.fine is not None:
-        rows = one.fine.as_rows(one.domain)
-        score, outcome, weight = rows.scores, rows.outcomes, ones_or(rows.weights, rows.n_samples)
-    else:
-        node, count, positive = one.grid.atoms
-        score, outcome = np.tile(node, 2), np.repeat([1, 0], node.size)
-        weight = np.concatenate([positive, count - positive])
-    scores = Scores(score.astype(np.float64), "probability")
-    return CalibrationSample(scores, outcome.astype(np.int64), weight, (0, 1)).part(weight > 0)

@@ -61,7 +61,7 @@ class SavedComparison:
 
 def read_comparison(path: Path) -> SavedComparison:
     """A file written by `calibrant compare --save` or `--json`; ValueError for any other, with the reason."""
-    from ..calibrators.select import NAMED
+    from ..calibrators.candidates import NAMED
 
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

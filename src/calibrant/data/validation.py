@@ -182,7 +182,10 @@ def as_predictions(
             "y_prob must be given: probabilities of the labels in y_true (or label= and prob=, columns of a data frame)"
         )
     places = rows_of_places(y_true, y_prob, sample_weight, groups, multilabel)
-    rows = GivenRows.of(*places[:2], labels, *places[2:], multilabel, ignore_index, pos_label)
+    rows = GivenRows.of(
+        *places[:2], labels=labels, sample_weight=places[2], groups=places[3],
+        multilabel=multilabel, ignore_index=ignore_index, pos_label=pos_label,
+    )  # fmt: skip
     truth, probs, eps, columns, labels, weights, together, given = rows
     library, logs = library_of(y_prob, y_true), None
     if check_bool("from_logits", from_logits):
@@ -278,6 +281,7 @@ class GivenRows(NamedTuple):
         cls,
         y_true: Any,
         y_prob: Any,
+        *,
         labels: Any,
         sample_weight: Any,
         groups: Any,

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..calibrators import Calibrator, Identity
+from ..calibrators.candidates import candidates_for
 from ..calibrators.choosing import Choosing
 from ..calibrators.crossval import (
     AVERAGE,
@@ -26,7 +27,7 @@ from ..calibrators.crossval import (
     score_scale,
 )
 from ..calibrators.inputs import CalibrationSample
-from ..calibrators.select import as_sample, candidates_for
+from ..calibrators.select import as_sample
 from ..data.checks import check_choice, check_int, check_type
 from ..data.convert import to_array
 from ..data.dependence import group_codes

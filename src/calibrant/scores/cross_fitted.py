@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..calibrators import Calibrator, named_calibrator
+from ..calibrators.candidates import candidates_for
 from ..calibrators.crossval import Folds, folds_of, held_out
 from ..calibrators.inputs import CalibrationSample
-from ..calibrators.select import candidates_for
 from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_type
 from ..data.predictions import Predictions
