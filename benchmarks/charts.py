@@ -67,7 +67,7 @@ def dots(
             axes.set_xscale("log")
             low, high = axes.get_xlim()
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < _FEW * low else (1,)))
-            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.12g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_yticks(range(len(cases)), cases)
         axes.set_ylim(len(cases) - 0.5, -0.5)
