@@ -4,6 +4,8 @@ import io
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 from calibrant.data.tables import FileTable
 
 
@@ -32,3 +34,9 @@ def test_a_pipe_is_read_by_one_read_of_the_system_at_a_time(monkeypatch):
     table = FileTable("-")
     assert (table.n_rows(), pipe.asked) == (40, 3)
     table.close()
+
+
+def test_a_long_name_that_is_not_there_is_not_shown_whole():
+    with pytest.raises(ValueError, match="does not exist") as error:
+        FileTable("x/" * 1000)
+    assert len(str(error.value)) < 400

@@ -17,6 +17,7 @@ import numpy as np
 from .checks import check_choice
 from .columns import some
 from .dialect import FORMATS, as_said, explain, format_inside, format_of, is_blank, scanned
+from .printing import without_middle
 from .types import AnyArray
 from .writing import scratch_file
 
@@ -196,10 +197,9 @@ class FileTable(ScannedTable):
                 if sys.stdin is None or sys.stdin.closed:
                     raise ValueError("standard input is closed: give a file, or pipe one in")
                 self._copy(cast(BufferedReader, sys.stdin.buffer))
-            elif given.is_dir():
-                raise ValueError(f"{path} is a directory: give a file")
-            elif not given.exists():
-                raise ValueError(f"{path} does not exist")
+            elif given.is_dir() or not given.exists():
+                why = "is a directory: give a file" if given.is_dir() else "does not exist"
+                raise ValueError(f"{without_middle(path, 300)} {why}")
             elif given.is_fifo():
                 with given.open("rb") as pipe:
                     self._copy(pipe)
