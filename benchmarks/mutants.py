@@ -23,7 +23,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,32 +115,48 @@ def drawn(number: int) -> list[Mutant]:
 
 
 def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
-    """Tests that run each line of each file, and the seconds of each test; from a run that is kept with the code."""
+    """Tests that run each line of each file, and the seconds of each test; from runs that are kept with the code.
+
+    Only files of tests that are new or have changed are run: what others run is known.
+    """
     from coverage import CoverageData
 
-    data, times = store / f"{provenance.code()}.coverage", store / f"{provenance.code()}.xml"
-    if not (data.is_file() and times.is_file()):
-        command = [sys.executable, "-m", "pytest", *QUICK, "-n", str(jobs), f"--junitxml={times}"]
-        command += ["--cov=calibrant", "--cov-context=test", "--cov-report="]
+    data, seen = store / f"{provenance.code()}.coverage", store / f"{provenance.code()}.tests.json"
+    known = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() and data.is_file() else {}
+    there = {
+        path.relative_to(ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+    }
+    if new := [file for file, text in there.items() if known.get(file, [""])[0] != text]:
+        times = store / "times.xml"
+        command = [sys.executable, "-m", "pytest", *QUICK, *new, "-n", str(jobs), f"--junitxml={times}"]
+        command += ["--cov=calibrant", "--cov-append", "--cov-context=test", "--cov-report="]
         subprocess.run(command, cwd=ROOT, env=os.environ | {"COVERAGE_FILE": str(data)}, check=False)
-    seconds: dict[str, float] = defaultdict(float)
-    for case in ET.parse(times).iter("testcase"):
-        path = case.attrib["classname"].replace(".", "/") + ".py"
-        seconds[f"{path}::{case.attrib['name']}"] = float(case.attrib["time"])
+        known |= {file: [there[file], {}] for file in new}
+        for case in ET.parse(times).iter("testcase"):
+            path = case.attrib["classname"].replace(".", "/") + ".py"
+            known[path][1][f"{path}::{case.attrib['name']}"] = float(case.attrib["time"])
+        write_text(seen, json.dumps(known))
+    seconds = {test: each for file in there for test, each in known[file][1].items()}
     kept = CoverageData(str(data))
     kept.read()
     out: dict[str, dict[int, set[str]]] = {}
     for file in kept.measured_files():
-        by_line = kept.contexts_by_lineno(file)
         name = Path(file).relative_to(ROOT / "src").as_posix()
-        out[name] = {line: {t.rsplit("|", 1)[0] for t in tests if t} for line, tests in by_line.items()}
+        ran = kept.contexts_by_lineno(file).items()
+        out[name] = {line: {one.rsplit("|", 1)[0] for one in tests} & seconds.keys() for line, tests in ran}
     return out, seconds
 
 
 def tests_of(mutant: Mutant, lines: dict[int, set[str]], seconds: dict[str, float]) -> list[str]:
     """Tests that run its line, the fastest first; those of the whole file, where the line runs at import only."""
     found = lines.get(mutant.line) or set().union(*lines.values())
-    return sorted(found, key=lambda test: (seconds.get(test, 0.0), test))
+    return sorted(found, key=lambda test: (seconds[test], test))
+
+
+def digest(tests: Iterable[str]) -> str:
+    """Tests in short: a survivor is judged again where others run its line."""
+    return hashlib.sha256("\n".join(sorted(tests)).encode()).hexdigest()[:10]
 
 
 def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[str, Any]:
@@ -152,13 +168,13 @@ def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[
         done, spent = 0, 0.0
         for limit in (FIRST, MOST):
             some = []
-            while done < len(tests) and (not some or spent + seconds.get(tests[done], 0.0) <= limit):
-                spent += seconds.get(tests[done], 0.0)
+            while done < len(tests) and (not some or spent + seconds[tests[done]] <= limit):
+                spent += seconds[tests[done]]
                 some.append(tests[done])
                 done += 1
             if some and _fails(some, source):
                 return {"killed": True, "tests": done}
-    return {"killed": False, "tests": done}
+    return {"killed": False, "tests": done, "of": digest(tests)}
 
 
 def _fails(tests: list[str], source: Path) -> bool:
@@ -211,12 +227,14 @@ def main() -> None:
     mutants = drawn(options.number)
     with lines_of(options.store / f"{provenance.code()}.jsonl") as (there, add):
         known = {Mutant(*key): result for key, result in there}
-        missing = [mutant for mutant in mutants if mutant not in known]
-        each = (delayed(_kept)(m, tests_of(m, lines.get(m.file, {0: set()}), seconds), seconds) for m in missing)
+        tests = {m: tests_of(m, lines.get(m.file, {0: set()}), seconds) for m in mutants}
+        settled = {m for m in mutants if m in known and (known[m]["killed"] or known[m].get("of") == digest(tests[m]))}
+        each = (delayed(_kept)(m, tests[m], seconds) for m in mutants if m not in settled)
         for mutant, result in Parallel(options.jobs, return_as="generator_unordered", batch_size=1)(each):
             add([mutant, result])
             known[mutant] = result
-            print(f"{len(known)} of {options.number}", flush=True)
+            settled.add(mutant)
+            print(f"{len(settled)} of {options.number}", flush=True)
     text = "\n".join(page([(m, known[m]) for m in mutants], options.number)) + "\n"
     write_text(_PAGE, text)
     print(text)

@@ -27,6 +27,44 @@ def test_a_mutant_is_judged_by_the_tests_that_run_its_line_the_fastest_first(mut
     assert mutants.tests_of(one._replace(line=1), lines, seconds) == ["fast", "other", "slow"]
 
 
+@pytest.mark.slow
+def test_only_tests_that_are_new_are_run_to_know_their_lines(mutants, monkeypatch, tmp_path):
+    pytest.importorskip("pytest_cov")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setattr(mutants.provenance, "code", lambda: "code")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    texts = {
+        "src/calibrant/__init__.py": "def one():\n    return 1\n\n\ndef two():\n    return 2\n",
+        "tests/test_one.py": "import calibrant\n\n\ndef test_one():\n    assert calibrant.one() == 1\n",
+        "tests/test_two.py": "import calibrant\n\n\ndef test_two():\n    assert calibrant.two() == 2\n",
+    }
+    ran, run = [], mutants.subprocess.run
+    monkeypatch.setattr(
+        mutants.subprocess, "run", lambda command, **about: (ran.append(command), run(command, **about))
+    )
+    for names in (["src/calibrant/__init__.py", "tests/test_one.py"], ["tests/test_two.py"], []):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(texts[name], encoding="utf-8")
+        lines, seconds = mutants.covering(tmp_path, 1)
+    assert [[part for part in command if part.startswith("tests/")] for command in ran] == [
+        ["tests/test_one.py"], ["tests/test_two.py"],
+    ]  # fmt: skip
+    one, two = "tests/test_one.py::test_one", "tests/test_two.py::test_two"
+    assert seconds.keys() == {one, two}
+    found = lines["calibrant/__init__.py"]
+    assert (found[2], found[6]) == ({one}, {two})
+    (tmp_path / "tests/test_one.py").unlink()  # a test that is gone judges nothing
+    lines, seconds = mutants.covering(tmp_path, 1)
+    assert lines["calibrant/__init__.py"][2] == set()
+    assert seconds.keys() == {two}
+
+
+def test_a_survivor_is_judged_again_where_other_tests_run_its_line(mutants):
+    assert mutants.digest(["b", "a"]) == mutants.digest(["a", "b"])
+    assert mutants.digest(["a", "b", "c"]) != mutants.digest(["a", "b"])
+
+
 def test_annotations_are_no_places(mutants):
     found = [
         *mutants._annotations(ast.parse("def f(x: int | None = 1) -> list[int]:\n    y: int = x or 2\n    return [y]"))
