@@ -1,5 +1,7 @@
 """Rules of numbers, intervals and curves that whole results hardly show: each against a formula of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -10,6 +12,7 @@ from calibrant.estimators.base import SCALES, TruthPath
 from calibrant.measure.curve_from_sums import CurveSpec
 from calibrant.measure.intervals import invert
 from calibrant.measure.question import Question
+from calibrant.measure.scoring_rules import RankedProbability
 from calibrant.measure.tied_scores import TiedScores
 
 LEVEL = 0.9
@@ -79,3 +82,38 @@ def test_a_calibrated_curve_lies_within_bands_of_consistency():
     assert (at.lower < stated).all()
     assert (stated < at.upper).all()
     assert (at.upper - at.lower < 0.1).all()
+
+
+def test_bands_of_consistency_are_as_wide_as_curves_of_calibrated_outcomes_vary():
+    rng = np.random.default_rng(2)
+    p, stated = rng.uniform(0.05, 0.95, 1000), np.linspace(0.2, 0.8, 7)
+    found = [cal.reliability_curve(rng.random(1000) < p, p, level=None).at(stated).observed for _ in range(60)]
+    at = cal.reliability_curve(rng.random(1000) < p, p, level=LEVEL, band="consistency", random_state=0).at(stated)
+    sd = (at.upper - at.lower) / (2 * norm.ppf((1 + LEVEL) / 2))
+    assert sd.mean() == pytest.approx(np.std(found, axis=0).mean(), rel=0.25)
+
+
+def test_a_line_ends_where_the_curve_only_repeats_itself():
+    """Beyond the mean of the rows at an end a map with values that many rows share is flat: no line is drawn there."""
+    scores = np.linspace(0, 1, 11)
+    flat = np.clip(scores, 0.3, 0.7)
+    count = np.array([0.0, *np.ones(9), 0.0])
+    rng = np.random.default_rng(3)
+    curve = cal.reliability_curve(rng.random(99) < 0.5, rng.random(99), level=None)
+    nothing = np.full(11, np.nan)
+    about = {"scores": scores, "observed": flat, "lower": nothing, "upper": nothing, "median": nothing}
+    curve = replace(curve, **about, density=count, count=count, edges=None, shared=np.zeros(11, dtype=bool))
+    np.testing.assert_allclose(curve.line.scores, scores[3:8])
+    np.testing.assert_allclose(replace(curve, shared=None).line.scores, scores[1:10])
+    shared = scores == 0.5
+    np.testing.assert_allclose(replace(curve, shared=shared).line.scores, scores[3:8][~shared[3:8]])
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_mean_ranked_probability_score_is_that_of_each_threshold(classes):
+    p = np.random.default_rng(4).dirichlet(np.ones(classes), 5)
+    found = RankedProbability("mean").table(p)
+    for row, one in zip(found, p, strict=True):
+        for c in range(classes):
+            gaps = [(one[: j + 1].sum() - (c <= j)) ** 2 for j in range(classes - 1)]
+            assert row[c] == pytest.approx(np.mean(gaps))
