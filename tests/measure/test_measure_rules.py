@@ -7,10 +7,12 @@ import pytest
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.estimators import Isotonic
+from calibrant.data.problem import Problem
+from calibrant.estimators import Binned, Isotonic
 from calibrant.estimators.base import SCALES, TruthPath
+from calibrant.measure import tied_scores
 from calibrant.measure.curve_from_sums import CurveSpec
-from calibrant.measure.intervals import invert
+from calibrant.measure.intervals import CountedDraws, invert, sums_paths
 from calibrant.measure.question import Question
 from calibrant.measure.scoring_rules import RankedProbability
 from calibrant.measure.tied_scores import TiedScores
@@ -105,6 +107,8 @@ def test_a_line_ends_where_the_curve_only_repeats_itself():
     curve = replace(curve, **about, density=count, count=count, edges=None, shared=np.zeros(11, dtype=bool))
     np.testing.assert_allclose(curve.line.scores, scores[3:8])
     np.testing.assert_allclose(replace(curve, shared=None).line.scores, scores[1:10])
+    rising = replace(curve, observed=np.clip(scores, 0.3, 1.0))
+    np.testing.assert_allclose(rising.line.scores, scores[3:10])
     shared = scores == 0.5
     np.testing.assert_allclose(replace(curve, shared=shared).line.scores, scores[3:8][~shared[3:8]])
 
@@ -117,3 +121,62 @@ def test_the_mean_ranked_probability_score_is_that_of_each_threshold(classes):
         for c in range(classes):
             gaps = [(one[: j + 1].sum() - (c <= j)) ** 2 for j in range(classes - 1)]
             assert row[c] == pytest.approx(np.mean(gaps))
+
+
+def test_only_nodes_with_rows_are_those_of_a_value_that_many_rows_share():
+    """A score on a node has no rows on the next one."""
+    rng = np.random.default_rng(5)
+    p = np.concatenate([np.full(400, 0.5), rng.uniform(0.05, 0.4, 800), rng.uniform(0.6, 0.95, 800)])
+    curve = cal.reliability_curve(rng.random(2000) < p, p, level=None)
+    assert curve.scores[curve.shared].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("levels", [(0.95, 0.999), (0.999, 0.9995), (0.9995, 0.99999)])
+def test_isotonic_bands_grow_with_the_level_beyond_the_tabled_ones(levels):
+    rng = np.random.default_rng(6)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    inner, outer = (
+        cal.reliability_curve(y, p, estimator=Isotonic(), level=level, random_state=0).at([0.3, 0.5])
+        for level in levels
+    )
+    assert (outer.lower < inner.lower).all()
+    assert (inner.upper < outer.upper).all()
+
+
+def test_runs_are_merged_with_those_whose_middle_lies_in_the_same_share_of_all(monkeypatch):
+    monkeypatch.setattr(tied_scores, "FEW", 40)
+    rng = np.random.default_rng(7)
+    score, count = np.sort(rng.random(900)), rng.exponential(size=900)
+    few, outer = 40, tied_scores.OUTER
+    running, part = 0.0, []
+    for one in count:
+        part.append(min(int((running + one / 2) / count.sum() * few), few - 1))
+        running += one
+    inside = range(outer, 900 - outer)
+    begins = [*range(outer), *(i for i in inside if part[i] != part[i - 1]), *range(900 - outer, 900)]
+    found = TiedScores(score, score, score, count, count / 2, np.ones(900)).merged(899)
+    assert found.low.tolist() == score[np.unique(begins)].tolist()
+
+
+def test_outcomes_of_few_positives_are_drawn_as_counts():
+    """One positive is expected: in a third of samples there is none, and the error is the score itself."""
+    rows = Problem(np.full(100, 0.01), np.arange(100) < 1.0)
+    sums = Binned(1).summarize(rows)[None]
+    seeds = [np.random.default_rng(0)]
+    (counted,) = sums_paths(Binned(1), sums, 1, 400, seeds, counts=True)
+    assert np.mean(np.isclose(counted.powers[0], 0.01)) == pytest.approx(np.exp(-1), abs=0.1)
+    (normal,) = sums_paths(Binned(1), sums, 1, 400, seeds)
+    assert not np.isclose(normal.powers[0], 0.01, rtol=1e-9, atol=0).any()
+
+
+def test_drawn_counts_are_poisson_and_hold_their_positives():
+    count = np.array([[30.0, 5.0]])
+    chances = np.array([[[0.2, 0.9]], [[0.5, 0.9]], [[0.9, 0.1]]])
+    draws = CountedDraws.of(None, count, chances, 4000, [np.random.default_rng(8)])
+    total, se = draws.count[0], np.sqrt(count[0] / 4000)
+    assert (np.abs(total.mean(axis=0) - count[0]) < 5 * se).all()
+    for truth, chance in enumerate(chances[:, 0]):
+        positive = draws.positive(truth)[0]
+        assert (positive <= total).all()
+        assert (np.abs(positive.mean(axis=0) - count[0] * chance) < 5 * se).all()
