@@ -23,7 +23,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,11 +114,16 @@ def drawn(number: int) -> list[Mutant]:
     return [rng.choice(places[place]) for place in rng.sample(sorted(places), number)]
 
 
-def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
-    """Tests that run each line of each file, and the seconds of each test; from runs that are kept with the code.
+class Tests(NamedTuple):
+    """Tests that run each line of each file; of each test its seconds, and in which run its lines were seen."""
 
-    Only files of tests that are new or have changed are run: what others run is known.
-    """
+    lines: dict[str, dict[int, set[str]]]
+    seconds: dict[str, float]
+    run: dict[str, int]
+
+
+def covering(store: Path, jobs: int) -> Tests:
+    """What is kept with the code, and a run of the files of tests that are new or have changed since."""
     from coverage import CoverageData
 
     data, seen = store / f"{provenance.code()}.coverage", store / f"{provenance.code()}.tests.json"
@@ -128,16 +133,18 @@ def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], di
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
     }
     if new := [file for file, text in there.items() if known.get(file, [""])[0] != text]:
+        run = max((each[2] for each in known.values()), default=-1) + 1
         times = store / "times.xml"
         command = [sys.executable, "-m", "pytest", *QUICK, *new, "-n", str(jobs), f"--junitxml={times}"]
         command += ["--cov=calibrant", "--cov-append", "--cov-context=test", "--cov-report="]
         subprocess.run(command, cwd=ROOT, env=os.environ | {"COVERAGE_FILE": str(data)}, check=False)
-        known |= {file: [there[file], {}] for file in new}
+        known |= {file: [there[file], {}, run] for file in new}
         for case in ET.parse(times).iter("testcase"):
             path = case.attrib["classname"].replace(".", "/") + ".py"
             known[path][1][f"{path}::{case.attrib['name']}"] = float(case.attrib["time"])
         write_text(seen, json.dumps(known))
     seconds = {test: each for file in there for test, each in known[file][1].items()}
+    of_run = {test: known[file][2] for file in there for test in known[file][1]}
     kept = CoverageData(str(data))
     kept.read()
     out: dict[str, dict[int, set[str]]] = {}
@@ -145,18 +152,17 @@ def covering(store: Path, jobs: int) -> tuple[dict[str, dict[int, set[str]]], di
         name = Path(file).relative_to(ROOT / "src").as_posix()
         ran = kept.contexts_by_lineno(file).items()
         out[name] = {line: {one.rsplit("|", 1)[0] for one in tests} & seconds.keys() for line, tests in ran}
-    return out, seconds
+    return Tests(out, seconds, of_run)
 
 
-def tests_of(mutant: Mutant, lines: dict[int, set[str]], seconds: dict[str, float]) -> list[str]:
-    """Tests that run its line, the fastest first; those of the whole file, where the line runs at import only."""
+def tests_of(mutant: Mutant, tests: Tests, after: int) -> list[str]:
+    """Tests that run its line, the fastest first; those of the whole file, where the line runs at import only.
+
+    A survivor is judged again by those that were first run ``after`` it.
+    """
+    lines = tests.lines.get(mutant.file, {0: set()})
     found = lines.get(mutant.line) or set().union(*lines.values())
-    return sorted(found, key=lambda test: (seconds[test], test))
-
-
-def digest(tests: Iterable[str]) -> str:
-    """Tests in short: a survivor is judged again where others run its line."""
-    return hashlib.sha256("\n".join(sorted(tests)).encode()).hexdigest()[:10]
+    return sorted((t for t in found if tests.run[t] > after), key=lambda test: (tests.seconds[test], test))
 
 
 def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def judged(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> dict[
                 done += 1
             if some and _fails(some, source):
                 return {"killed": True, "tests": done}
-    return {"killed": False, "tests": done, "of": digest(tests)}
+    return {"killed": False, "tests": done}
 
 
 def _fails(tests: list[str], source: Path) -> bool:
@@ -223,18 +229,20 @@ def main() -> None:
     made.add_argument("--store", type=Path, default=Path.home() / ".cache" / "calibrant-mutants", metavar="FOLDER")
     options = made.parse_args()
     options.store.mkdir(parents=True, exist_ok=True)
-    lines, seconds = covering(options.store, options.jobs)
-    mutants = drawn(options.number)
+    tests = covering(options.store, options.jobs)
+    now, mutants = max(tests.run.values()), drawn(options.number)
     with lines_of(options.store / f"{provenance.code()}.jsonl") as (there, add):
         known = {Mutant(*key): result for key, result in there}
-        tests = {m: tests_of(m, lines.get(m.file, {0: set()}), seconds) for m in mutants}
-        settled = {m for m in mutants if m in known and (known[m]["killed"] or known[m].get("of") == digest(tests[m]))}
-        each = (delayed(_kept)(m, tests[m], seconds) for m in mutants if m not in settled)
+        missing = {m: tests_of(m, tests, known.get(m, {"run": -1})["run"]) for m in mutants}
+        missing = {m: found for m, found in missing.items() if m not in known or (found and not known[m]["killed"])}
+        done = len(mutants) - len(missing)
+        each = (delayed(_kept)(m, found, tests.seconds) for m, found in missing.items())
         for mutant, result in Parallel(options.jobs, return_as="generator_unordered", batch_size=1)(each):
-            add([mutant, result])
-            known[mutant] = result
-            settled.add(mutant)
-            print(f"{len(settled)} of {options.number}", flush=True)
+            before = known.get(mutant, {"tests": 0})["tests"]
+            known[mutant] = {"killed": result["killed"], "tests": before + result["tests"], "run": now}
+            add([mutant, known[mutant]])
+            done += 1
+            print(f"{done} of {options.number}", flush=True)
     text = "\n".join(page([(m, known[m]) for m in mutants], options.number)) + "\n"
     write_text(_PAGE, text)
     print(text)

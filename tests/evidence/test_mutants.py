@@ -20,11 +20,14 @@ def mutants(monkeypatch):
 
 def test_a_mutant_is_judged_by_the_tests_that_run_its_line_the_fastest_first(mutants):
     one = mutants.Mutant("calibrant/sums/grid.py", "core/NumberReplacer", 3, 7)
-    lines = {7: {"slow", "fast"}, 9: {"other"}}
-    seconds = {"slow": 2.0, "fast": 0.1, "other": 0.5}
-    assert mutants.tests_of(one, lines, seconds) == ["fast", "slow"]
+    lines = {"calibrant/sums/grid.py": {7: {"slow", "fast"}, 9: {"other"}}}
+    tests = mutants.Tests(lines, {"slow": 2.0, "fast": 0.1, "other": 0.5}, {"slow": 0, "fast": 0, "other": 1})
+    assert mutants.tests_of(one, tests, -1) == ["fast", "slow"]
     # A line that runs at import only is judged by the tests of its file.
-    assert mutants.tests_of(one._replace(line=1), lines, seconds) == ["fast", "other", "slow"]
+    assert mutants.tests_of(one._replace(line=1), tests, -1) == ["fast", "other", "slow"]
+    # A survivor is judged again by tests that are new.
+    assert mutants.tests_of(one._replace(line=9), tests, 0) == ["other"]
+    assert mutants.tests_of(one, tests, 0) == []
 
 
 @pytest.mark.slow
@@ -46,23 +49,19 @@ def test_only_tests_that_are_new_are_run_to_know_their_lines(mutants, monkeypatc
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(texts[name], encoding="utf-8")
-        lines, seconds = mutants.covering(tmp_path, 1)
+        lines, seconds, of_run = mutants.covering(tmp_path, 1)
     assert [[part for part in command if part.startswith("tests/")] for command in ran] == [
         ["tests/test_one.py"], ["tests/test_two.py"],
     ]  # fmt: skip
     one, two = "tests/test_one.py::test_one", "tests/test_two.py::test_two"
     assert seconds.keys() == {one, two}
+    assert of_run == {one: 0, two: 1}
     found = lines["calibrant/__init__.py"]
     assert (found[2], found[6]) == ({one}, {two})
     (tmp_path / "tests/test_one.py").unlink()  # a test that is gone judges nothing
-    lines, seconds = mutants.covering(tmp_path, 1)
+    lines, seconds, of_run = mutants.covering(tmp_path, 1)
     assert lines["calibrant/__init__.py"][2] == set()
     assert seconds.keys() == {two}
-
-
-def test_a_survivor_is_judged_again_where_other_tests_run_its_line(mutants):
-    assert mutants.digest(["b", "a"]) == mutants.digest(["a", "b"])
-    assert mutants.digest(["a", "b", "c"]) != mutants.digest(["a", "b"])
 
 
 def test_annotations_are_no_places(mutants):

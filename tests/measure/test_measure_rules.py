@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.estimators import Binned, Isotonic
+from calibrant.estimators import Binned, CrossFit, Isotonic
 from calibrant.estimators.base import SCALES, TruthPath
 from calibrant.measure import tied_scores
 from calibrant.measure.curve_from_sums import CurveSpec
@@ -180,3 +180,13 @@ def test_drawn_counts_are_poisson_and_hold_their_positives():
         positive = draws.positive(truth)[0]
         assert (positive <= total).all()
         assert (np.abs(positive.mean(axis=0) - count[0] * chance) < 5 * se).all()
+
+
+def test_an_assumption_serves_estimators_without_cells_that_have_no_curve_to_show():
+    rng = np.random.default_rng(9)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    for estimator, drawn in ((CrossFit(), False), (Binned(5), True)):
+        found = cal.estimate(y, p, estimator=estimator, assume="bins:5", n_resamples=20)
+        assert (found.curve is not None) is drawn
+        assert found.interval.low <= found.value <= found.interval.high
