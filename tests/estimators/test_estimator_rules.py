@@ -15,6 +15,7 @@ from calibrant.estimators import AdaptiveKernel, DirichletKernel, GridMoments, K
 from calibrant.estimators.dirichlet import BANDWIDTHS
 from calibrant.estimators.empirical_bayes import rank_cells
 from calibrant.estimators.laplace_draws import DrawnMaps
+from calibrant.estimators.ranges import _candidates
 from calibrant.estimators.simplex_kernel import Simplex, log_densities
 from calibrant.estimators.smooth import fixed_point, fixed_points
 
@@ -163,3 +164,25 @@ def test_samples_count_beside_a_value_by_how_far_they_lie_in_its_order():
             between = (v >= a) & (v < v[i]) if v[i] >= a else (v < a) & (v > v[i])
             away = s[between].sum()
             assert found[row, i] == pytest.approx(max(1 - (away / 0.25) ** 2, 0.0), abs=1e-12)
+
+
+# Ranges of scores
+
+
+def test_ranges_are_sought_at_four_places_a_width_and_two_widths_a_power_of_two():
+    found = _candidates(64)
+    width = found.last - found.first
+    assert sorted(set(width.tolist())) == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45]  # 2^(k/2), up to three quarters
+    for w in set(width.tolist()):
+        first = np.sort(found.first[width == w])
+        apart = max(1, w // 4)
+        np.testing.assert_array_equal(first, np.arange(0, 64 - w + 1, apart))
+
+
+def test_ranges_sought_are_as_probable_as_all_that_they_stand_for():
+    """One over the width, in units of log m, and places of a width alike; three shapes."""
+    m = 256
+    found = _candidates(m)
+    widest = (found.last - found.first).max()
+    every = sum(1 / (np.log(m) * w) for w in range(1, widest + 1))
+    assert 3 * np.exp(found.log_prior).sum() == pytest.approx(every, rel=0.05)
