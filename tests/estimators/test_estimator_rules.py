@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from scipy.special import gammaln, softmax
+from scipy.stats import norm
 
 from calibrant import estimators, sums
 from calibrant.data.problem import Problem, VectorProblem
@@ -15,7 +16,7 @@ from calibrant.estimators import AdaptiveKernel, DirichletKernel, GridMoments, K
 from calibrant.estimators.dirichlet import BANDWIDTHS
 from calibrant.estimators.empirical_bayes import rank_cells
 from calibrant.estimators.laplace_draws import DrawnMaps
-from calibrant.estimators.ranges import _candidates
+from calibrant.estimators.ranges import _candidates, _Search
 from calibrant.estimators.simplex_kernel import Simplex, log_densities
 from calibrant.estimators.smooth import fixed_point, fixed_points
 
@@ -186,3 +187,22 @@ def test_ranges_sought_are_as_probable_as_all_that_they_stand_for():
     widest = (found.last - found.first).max()
     every = sum(1 / (np.log(m) * w) for w in range(1, widest + 1))
     assert 3 * np.exp(found.log_prior).sum() == pytest.approx(every, rel=0.05)
+
+
+def test_the_evidence_of_a_score_that_stands_apart_is_that_of_a_coefficient_of_sd_four():
+    """Against calibrated scores: the likelihood averaged over its prior, here by a sum over a fine grid."""
+    rng = np.random.default_rng(1)
+    n, rows, score = 800, 100, 2048 / 4096
+    others = rng.permutation(np.arange(100, 4000, 2))[: n - rows] / 4096
+    scores = np.concatenate([np.full(rows, score), others])
+    outcomes = np.concatenate([np.arange(rows) < 65, rng.random(n - rows) < others])
+    ((_, cells),) = rank_cells(GridMoments.of(Problem.samples(scores[None], outcomes)), 1 << 20)
+    assert cells.apart_used.tolist() == [2]
+    theta = np.linspace(-20, 20, 20_001)
+    # Cells are those of the pile, and neighbours that share a cell with it in part.
+    logit = cells.logit[0][:, None] + cells.apart[0, :, 2, None] * theta
+    likelihood = cells.positive[0] @ logit - cells.count[0] @ np.logaddexp(0, logit)
+    start = cells.positive[0] @ cells.logit[0] - cells.count[0] @ np.logaddexp(0, cells.logit[0])
+    want = np.log(np.mean(np.exp(likelihood - start) * norm(0, 4).pdf(theta)) * 40)
+    found = _Search.of(cells, None).evidence(np.zeros((*cells.count.shape, 6)))
+    assert found == pytest.approx(want, abs=0.02)

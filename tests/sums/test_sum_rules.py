@@ -1,10 +1,14 @@
 """Rules of sums: what adds, resamples and is read from them, each against the rows or against a formula of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from calibrant.data.problem import Problem
 from calibrant.sums import GridMoments, Runs
+from calibrant.sums.edges import fixed_edges
+from calibrant.sums.smoothing import spectrum
 
 
 def several(scores, outcomes, starts, weights=None):
@@ -54,3 +58,33 @@ def test_resampled_counts_are_of_whole_samples():
     assert found.integral
     np.testing.assert_array_equal(found.effective_size, [7.0, 0.0])
     np.testing.assert_array_equal(found.squares, [7.0, 0.0])
+
+
+# Smoothing
+
+
+@pytest.mark.parametrize("width", [0.5, 0.55, 0.8, 1.3])
+def test_the_spectrum_of_a_gaussian_is_the_transform_of_its_samples(width):
+    """Its sum over images of frequencies, of which a narrow kernel needs several, is the sum of the samples."""
+    cells = 64
+    away = np.arange(-8 * cells, 8 * cells + 1)
+    kernel = np.exp(-0.5 * (away / width) ** 2)
+    frequency = np.pi / cells * np.arange(cells + 1)
+    want = np.cos(frequency[:, None] * away) @ (kernel / kernel.sum())
+    found = spectrum(cells, np.array([width, 9.0]), "gaussian")[0]
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-12)
+
+
+# Edges
+
+
+def test_a_score_lies_on_an_edge_from_which_rounding_may_have_moved_it_but_near_edges_stay_apart():
+    """Two rounding units of 1, but at most a thousandth of the bin above, or two units of the edge: a quarter."""
+    eps = 2.0**-23
+    edges = fixed_edges([0.0, 1e-4, 2e-4, 0.5, 0.5 + 4e-7, 1.0])
+    inner = edges.values[1:-1]
+    raised = edges.limits(eps) - inner
+    np.testing.assert_allclose(raised, [1e-4 / 1000, 2 * eps, 4e-7 / 4, 2 * eps], rtol=1e-6)
+    np.testing.assert_array_equal(replace(edges, exact=True).limits(eps), inner)
+    gap = 1e-4
+    assert edges.slots(np.array([gap * (1 + 0.9995e-3), gap * (1 + 1.0005e-3)]), eps).tolist() == [1, 2]
