@@ -8,6 +8,7 @@ import pytest
 from calibrant.data.problem import Problem
 from calibrant.sums import GridMoments, Runs
 from calibrant.sums.edges import fixed_edges
+from calibrant.sums.quantiles import _MANY, quantile_edges
 from calibrant.sums.smoothing import spectrum
 
 
@@ -88,3 +89,17 @@ def test_a_score_lies_on_an_edge_from_which_rounding_may_have_moved_it_but_near_
     np.testing.assert_array_equal(replace(edges, exact=True).limits(eps), inner)
     gap = 1e-4
     assert edges.slots(np.array([gap * (1 + 0.9995e-3), gap * (1 + 1.0005e-3)]), eps).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("leftovers", ["spread", "last"])
+@pytest.mark.parametrize("ends", [0.0, 0.15])
+def test_quantile_edges_of_many_scores_are_those_of_few(leftovers, ends):
+    """From sorted scores, or from sums over equal ones: cuts within a tie lie on it, and one at an end is cut off."""
+    rng = np.random.default_rng(0)
+    n = _MANY + 1
+    scores = np.where(rng.random(n) < 0.5, rng.integers(3, 8, n) / 10, rng.random(n))
+    scores[: int(ends * n)], scores[n - int(ends * n) :] = 0.0, 1.0
+    found = quantile_edges(scores, None, 13, leftovers=leftovers).values
+    want = quantile_edges(scores, np.ones(n), 13, leftovers=leftovers).values
+    np.testing.assert_array_equal(found, want)
+    assert {0.4, 0.6} < set(found.tolist())
