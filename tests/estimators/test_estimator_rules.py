@@ -15,10 +15,13 @@ from calibrant.data.problem import Problem, VectorProblem
 from calibrant.estimators import AdaptiveKernel, DirichletKernel, GridMoments, KernelCalibrationError
 from calibrant.estimators.dirichlet import BANDWIDTHS
 from calibrant.estimators.empirical_bayes import rank_cells
+from calibrant.estimators.isotonic import isotonic_means
 from calibrant.estimators.laplace_draws import DrawnMaps
 from calibrant.estimators.ranges import _candidates, _Search
 from calibrant.estimators.simplex_kernel import Simplex, log_densities
 from calibrant.estimators.smooth import fixed_point, fixed_points
+from calibrant.estimators.sweep import _sweep
+from calibrant.sums import Runs
 
 
 def vectors(n, k, seed, weights=None, integral=True):
@@ -206,3 +209,31 @@ def test_the_evidence_of_a_score_that_stands_apart_is_that_of_a_coefficient_of_s
     want = np.log(np.mean(np.exp(likelihood - start) * norm(0, 4).pdf(theta)) * 40)
     found = _Search.of(cells, None).evidence(np.zeros((*cells.count.shape, 6)))
     assert found == pytest.approx(want, abs=0.02)
+
+
+# Scores in order
+
+
+def test_the_isotonic_fit_to_no_samples_has_no_values():
+    assert isotonic_means(np.empty(0), np.empty(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sweep_ends_with_the_last_runs_of_its_bins(seed):
+    """Bins are added while frequencies do not fall: cut j after the ``floor(j n / b)``-th smallest score."""
+    rng = np.random.default_rng(seed)
+    for n in (3, 6, 12):
+        scores = np.sort(rng.integers(0, 9, n) / 10)
+        outcomes = (rng.random(n) < scores).astype(float) if seed else np.arange(n) < n / 2  # falling: a single bin
+        distinct, run = np.unique(scores, return_inverse=True)
+        best = [distinct.size - 1]
+        for b in range(2, n + 1):
+            # Equal scores are never parted; of the largest ones a cut lies before them.
+            cuts = {min(run[j * n // b - 1], distinct.size - 2) for j in range(1, b) if j * n // b} - {-1}
+            ends = sorted(cuts | {distinct.size - 1})
+            bins = np.searchsorted(ends, run)
+            if (np.diff(np.bincount(bins, outcomes) / np.bincount(bins)) < 0).any():
+                break
+            best = ends
+        runs = Runs.of(Problem(scores, outcomes))
+        np.testing.assert_array_equal(_sweep(runs, "quantile", runs.eps), best)
