@@ -1,0 +1,122 @@
+"""Rules of comparisons that whole results hardly show: each is held by a formula of its own, or by a count."""
+
+import re
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.comparison.segments.features import read_features
+from calibrant.comparison.segments.search import Limits, Searched
+from calibrant.comparison.subgroups.heterogeneity import PooledMap, SubgroupTotals, _range_tails, heterogeneity
+from calibrant.comparison.subgroups.statistics import outcomes_pmf
+
+from .test_subgroups import CHEAP, cells_of
+
+# Whether subgroups differ --------------------------------------------------------------------------------------------
+
+
+def compared(y, p, codes):
+    cells = cells_of(y, p, codes=codes)
+    pooled = PooledMap.of(cells)
+    return heterogeneity(cells, pooled, SubgroupTotals.of(cells, pooled), len(p), np.random.default_rng(0))
+
+
+def test_a_subgroup_whose_outcomes_are_all_certain_counts_as_no_degree_of_freedom():
+    """Its chances by the curve are 0 but for 1e-12: no outcome there can say that it differs."""
+    rng = np.random.default_rng(0)
+    p, codes = rng.random(600), np.arange(600) % 2
+    y = (rng.random(600) < p**2 / (p**2 + (1 - p) ** 2)).astype(float)
+    without = compared(y, p, codes)
+    p, y, codes = np.append(p, np.zeros(8)), np.append(y, np.zeros(8)), np.append(codes, np.full(8, 2))
+    found = compared(y, p, codes)
+    assert found.df == without.df == 1
+    assert found.statistic == pytest.approx(without.statistic, rel=1e-6)
+
+
+def outcomes_of_subgroups(rates):
+    """Subgroups of the same scores, 40 each, of which so many happened, at scores all over."""
+    p, order = np.linspace(0.1, 0.5, 40), np.random.default_rng(0).permutation(40)
+    y = np.concatenate([order < number for number in rates]).astype(float)
+    return y, np.tile(p, len(rates)), np.repeat(np.arange(len(rates)), 40)
+
+
+@pytest.mark.parametrize("rates", [(33, 5, 9, 11), (3, 5, 28, 30), (12, 12, 12, 30)])
+def test_the_far_tail_of_subgroups_is_the_least_of_sums_of_each_and_of_all_up_to_it(rates):
+    """By the whole law of each sum, two sides, times the number of sums."""
+    y, p, codes = outcomes_of_subgroups(rates)
+    cells = cells_of(y, p, codes=codes)
+    pooled = PooledMap.of(cells)
+    _, chance = pooled.at(cells.scores)
+    which = [cells.subgroup == i for i in range(4)] + [cells.subgroup <= i for i in (1, 2)]
+    tails = []
+    for some in which:
+        pmf, k = outcomes_pmf(chance[some]), int(cells.outcomes[some].sum())
+        tails += [pmf[k:].sum(), pmf[: k + 1].sum()]
+    want = 2 * len(which) * min(tails)
+    assert 0 < want < 0.01
+    assert _range_tails(cells, pooled) == pytest.approx(want, rel=0.03)
+
+
+def test_no_tail_is_far_where_all_subgroups_have_what_the_curve_says():
+    y, p, codes = outcomes_of_subgroups((12, 12, 12))
+    cells = cells_of(y, p, codes=codes)
+    assert _range_tails(cells, PooledMap.of(cells)) == 1.0
+
+
+# Reports of subgroups ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_to_test_is_said_of_certain_scores_that_are_right_alone():
+    """Not of certain ones that are wrong, and not where outcomes are just what the scores say (p = 1)."""
+    p = np.array([0.0, 1.0] * 20 + [0.0] * 40 + [0.5] * 40)
+    y = np.array([0, 1] * 20 + [1, 1] * 20 + [0, 1] * 20)
+    found = cal.subgroup_calibration(y, p, np.repeat(["right", "wrong", "even"], 40), test="in-the-large", **CHEAP)
+    told = {g.name: any("nothing to test" in text for text in g.warnings) for g in found.subgroups}
+    assert {g.name: g.pvalue for g in found.subgroups} == {"right": 1.0, "wrong": 0.0, "even": 1.0}
+    assert told == {"right": True, "wrong": False, "even": False}
+
+
+# The search of segments ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_unit_of_residuals_does_not_change_which_segments_are_found(seed):
+    """Ranks go with its square: no size of a sum is small by itself, and either sign is made longer."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    columns = {"a": rng.integers(0, 5, n).astype(str), "b": rng.choice(list("xyz"), n), "c": rng.normal(size=n)}
+    of = read_features(columns, n, {})
+    searched = Searched(of.each, of.codes, np.full(n, 0.25), np.ones(3), Limits(3, 4.0, 0))
+    residuals = rng.normal(size=n)
+    residuals -= residuals.mean()
+    (found,) = searched.best(residuals[None])
+    for unit in (2.0**-10, 2.0**10):  # of which no float is rounded, so that ties stay ties
+        (same,) = searched.best(unit * residuals[None])
+        assert [one.conditions for one in same] == [one.conditions for one in found]
+        assert [one.rank for one in same] == pytest.approx([unit**2 * one.rank for one in found])
+
+
+@pytest.mark.parametrize("each", [9, 10])
+def test_pure_values_leak_the_label_from_ten_rows_a_value_on(each):
+    value = np.repeat(np.arange(20), each)
+    of = read_features({"x": [f"v{i}" for i in value]}, value.size, {"": (slice(None), value % 2.0)})
+    assert ("x" in of.left_out) == (each == 10)
+
+
+# Comparisons of models -----------------------------------------------------------------------------------------------
+
+
+def test_titles_of_folded_tables_say_how_many_pairs_differ():
+    """The first table is open, and what it holds can be seen; of the others only the title is."""
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    models = {"right": p, "alike": p**1.02, "wrong": 1 - p}
+    found = cal.compare_models(y, models, scores=["brier"], estimator=cal.Binned(5), n_resamples=20)
+    _, first, *others = found._sections()
+    assert first.name == "Differences of the calibration error"
+    for measure, section in zip(found.measures[1:], others, strict=True):
+        apart = sum(d.better is not None for d in found.of(measure))
+        (said,) = re.findall(r" \((.*) of 3 pairs differs?\)$", section.name)
+        assert said == (str(apart) if apart else "none")
