@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.comparison.models.squares import Squares, squares_covariance
+from calibrant.comparison.models.units import IndependentUnits
 from calibrant.comparison.segments.features import read_features
 from calibrant.comparison.segments.search import Limits, Searched
 from calibrant.comparison.subgroups.heterogeneity import PooledMap, SubgroupTotals, _range_tails, heterogeneity
 from calibrant.comparison.subgroups.statistics import outcomes_pmf
 
+from .naive import in_groups
 from .test_subgroups import CHEAP, cells_of
 
 # Whether subgroups differ --------------------------------------------------------------------------------------------
@@ -77,6 +80,17 @@ def test_nothing_to_test_is_said_of_certain_scores_that_are_right_alone():
     assert told == {"right": True, "wrong": False, "even": False}
 
 
+def test_parts_of_a_report_are_shown_in_one_short_line():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    found = cal.subgroup_calibration((rng.random(300) < p).astype(int), p, np.arange(300) % 3, **CHEAP)
+    (column,) = found.columns
+    for one in (found, column, column.largest_difference, column.heterogeneity, *column.subgroups):
+        assert repr(one).startswith(type(one).__name__ + "(")
+        assert len(repr(one)) <= 200
+        assert "\n" not in repr(one)
+
+
 # The search of segments ----------------------------------------------------------------------------------------------
 
 
@@ -120,3 +134,22 @@ def test_titles_of_folded_tables_say_how_many_pairs_differ():
         apart = sum(d.better is not None for d in found.of(measure))
         (said,) = re.findall(r" \((.*) of 3 pairs differs?\)$", section.name)
         assert said == (str(apart) if apart else "none")
+
+
+def test_one_unit_with_weight_is_too_few_and_the_message_says_of_what():
+    y, models = [1, 0, 1, 0], {"one": [0.2, 0.3, 0.5, 0.7], "other": [0.3, 0.1, 0.9, 0.6]}
+    with pytest.raises(ValueError, match="at least two independent rows with weight; got 1"):
+        cal.compare_models(y, models, sample_weight=[1, 0, 0, 0])
+    with pytest.raises(ValueError, match="at least 2 groups with weight"):
+        cal.compare_models(y, models, sample_weight=[1, 1, 0, 0], groups=[0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(400) // 100])
+def test_pairs_of_units_are_held_only_where_these_are_fewer_than_bins(groups):
+    """A table of all pairs of rows would not fit the memory."""
+    rng = np.random.default_rng(0)
+    p = cal.as_predictions(rng.integers(0, 2, 400), rng.random(400))
+    units = IndependentUnits.of(in_groups(p, groups))
+    found = Squares.of(p, cal.notions.ClassSpecific(1), units)
+    squares_covariance([found], units)
+    assert ("of_pairs" in vars(found)) == (groups is not None)
