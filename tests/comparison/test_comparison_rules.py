@@ -1,17 +1,24 @@
 """Rules of comparisons that whole results hardly show: each is held by a formula of its own, or by a count."""
 
+import dataclasses
+import importlib
+import inspect
+import pkgutil
 import re
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant import comparison
+from calibrant.comparison.models.result import _listed
 from calibrant.comparison.models.squares import Squares, squares_covariance
 from calibrant.comparison.models.units import IndependentUnits
 from calibrant.comparison.segments.features import read_features
 from calibrant.comparison.segments.search import Limits, Searched
+from calibrant.comparison.subgroups.cells import coarse_cells
 from calibrant.comparison.subgroups.heterogeneity import PooledMap, SubgroupTotals, _range_tails, heterogeneity
-from calibrant.comparison.subgroups.statistics import outcomes_pmf
+from calibrant.comparison.subgroups.statistics import outcomes_pmf, subgroup_pvalues
 
 from .naive import in_groups
 from .test_subgroups import CHEAP, cells_of
@@ -67,6 +74,29 @@ def test_no_tail_is_far_where_all_subgroups_have_what_the_curve_says():
     assert _range_tails(cells, PooledMap.of(cells)) == 1.0
 
 
+# Tests and sums of subgroups -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", ["kuiper", "in-the-large"])
+def test_all_signs_of_twelve_groups_are_listed_beside_a_larger_subgroup(test):
+    """Rows that are not there do not count as a group: 2 of 2¹² signs reach outcomes of one sign, to the last digit."""
+    few, more = 2 * np.repeat(np.arange(12), 3), 1 + 2 * np.repeat(np.arange(40), 2)
+    codes = np.repeat([0, 1], [few.size, more.size])
+    y = np.where(codes == 0, 1.0, np.arange(codes.size) % 2)
+    cells = cells_of(y, np.full(codes.size, 0.5), codes=codes, groups=np.concatenate([few, more]))
+    (table,) = cells.tables()
+    assert (table.weights == 0).any()
+    assert subgroup_pvalues(cells, test, 199, np.random.default_rng(0))[0] == 2 / 2**12
+
+
+@pytest.mark.parametrize("in_a_unit", [5, 40])
+def test_coarse_cells_are_equal_steps_of_the_log_odds(in_a_unit):
+    coarse = coarse_cells(in_a_unit)
+    middle = (np.arange(coarse.size) + 0.5) / coarse.size
+    place = np.floor(np.log(middle / (1 - middle)) * in_a_unit)
+    np.testing.assert_array_equal(coarse, np.unique(place, return_inverse=True)[1])
+
+
 # Reports of subgroups ------------------------------------------------------------------------------------------------
 
 
@@ -78,6 +108,29 @@ def test_nothing_to_test_is_said_of_certain_scores_that_are_right_alone():
     told = {g.name: any("nothing to test" in text for text in g.warnings) for g in found.subgroups}
     assert {g.name: g.pvalue for g in found.subgroups} == {"right": 1.0, "wrong": 0.0, "even": 1.0}
     assert told == {"right": True, "wrong": False, "even": False}
+
+
+def same_subgroups(n_copies):
+    """The report of subgroups whose rows are the same."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y, by = (rng.random(200) < p).astype(int), np.repeat(np.arange(n_copies), 200)
+    return cal.subgroup_calibration(np.tile(y, n_copies), np.tile(p, n_copies), by, **CHEAP)
+
+
+def test_the_largest_difference_of_equal_gaps_is_that_of_two_subgroups():
+    for n_copies in (2, 3):
+        largest = same_subgroups(n_copies).columns[0].largest_difference
+        assert largest.first != largest.second
+        assert largest.value == 0
+        assert largest.interval.low == -largest.interval.high < 0
+
+
+def test_each_subgroup_has_noise_of_its_own():
+    """Resamples that all were of the same numbers would let intervals of like subgroups err together."""
+    one, other = same_subgroups(2).subgroups
+    assert one.error == other.error
+    assert one.error_interval != other.error_interval
 
 
 def test_parts_of_a_report_are_shown_in_one_short_line():
@@ -111,6 +164,12 @@ def test_the_unit_of_residuals_does_not_change_which_segments_are_found(seed):
         assert [one.rank for one in same] == pytest.approx([unit**2 * one.rank for one in found])
 
 
+def test_numbers_of_few_values_are_said_by_their_value():
+    (feature,) = read_features({"x": np.tile([1, 2, 5], 30)}, 90, {}).each
+    assert [feature.said(code, code + 1) for code in range(3)] == ["x is 1", "x is 2", "x is 5"]
+    assert [feature.said(0, 2), feature.said(1, 3)] == ["x < 5", "x ≥ 2"]
+
+
 @pytest.mark.parametrize("each", [9, 10])
 def test_pure_values_leak_the_label_from_ten_rows_a_value_on(each):
     value = np.repeat(np.arange(20), each)
@@ -119,6 +178,10 @@ def test_pure_values_leak_the_label_from_ten_rows_a_value_on(each):
 
 
 # Comparisons of models -----------------------------------------------------------------------------------------------
+
+
+def test_names_are_listed_with_an_and_before_the_last():
+    assert [_listed(list(names)) for names in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
 
 
 def test_titles_of_folded_tables_say_how_many_pairs_differ():
@@ -153,3 +216,20 @@ def test_pairs_of_units_are_held_only_where_these_are_fewer_than_bins(groups):
     found = Squares.of(p, cal.notions.ClassSpecific(1), units)
     squares_covariance([found], units)
     assert ("of_pairs" in vars(found)) == (groups is not None)
+
+
+# All of them ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_comparisons_hold_cannot_be_changed():
+    """Results are what was found, and sums that are kept would not follow a change of what they are of."""
+    modules = [
+        importlib.import_module(one.name)
+        for one in pkgutil.walk_packages(comparison.__path__, f"{comparison.__name__}.")
+    ]
+    found = {c for m in modules for c in vars(m).values() if isinstance(c, type) and c.__module__ == m.__name__}
+    held = [c for c in found if dataclasses.is_dataclass(c) and not inspect.isabstract(c)]
+    assert len(held) > 10
+    for c in held:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(object.__new__(c), dataclasses.fields(c)[0].name, None)
