@@ -133,6 +133,16 @@ def test_each_subgroup_has_noise_of_its_own():
     assert one.error_interval != other.error_interval
 
 
+def test_subgroups_that_are_miscalibrated_and_no_others_are_marked():
+    rng = np.random.default_rng(0)
+    p, by = rng.random(900), np.repeat(["good", "off", "too"], 300)
+    y = (rng.random(900) < np.where(by == "off", p**3, p)).astype(int)
+    found = cal.subgroup_calibration(y, p, by, **CHEAP)
+    assert [g.name for g in found.rejected] == ["off"]
+    (section,) = found._sections()
+    assert list(section.marked) == [False, True, False]
+
+
 def test_parts_of_a_report_are_shown_in_one_short_line():
     rng = np.random.default_rng(0)
     p = rng.random(300)
