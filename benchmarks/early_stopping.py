@@ -111,21 +111,28 @@ def gap(kept: Kept, n: int, rule: str, measure: str) -> tuple[float, float]:
 def _said(kept: Kept, rule: str, measure: str) -> str:
     digits = MEASURES[measure]
     pairs = ((n, *gap(kept, n, rule, measure)) for n in VALIDATION)
-    return " and ".join(f"{value:+.{digits}f} ± {error:.{digits}f} (with {n})" for n, value, error in pairs)
+    return " and ".join(f"{value:+.{digits}f} ± {error:.{digits}f} with {n}" for n, value, error in pairs)
 
 
 def answer(kept: Kept) -> str:
-    pairs = {(n, rule): gap(kept, n, rule, "calibrated") for n in VALIDATION for rule in ("log-loss", LAST)}
-    lower = {case for case, (value, error) in pairs.items() if value + 2 * error < 0}
-    better = {rule: [n for n in VALIDATION if (n, rule) in lower] for rule in ("log-loss", LAST)}
-    some = {rule: " and ".join(map(str, numbers)) or "neither number of" for rule, numbers in better.items()}
+    lower = {rule: [n for n in VALIDATION if clearly(kept, n, rule, -1)] for rule in ("log-loss", LAST)}
+    higher = [n for n in VALIDATION if clearly(kept, n, LAST, 1)]
+    some, last, worse = (_numbers(one) for one in (lower["log-loss"], lower[LAST], higher))
     return (
-        f"The epoch of the least refinement has a lower calibrated log-loss, by two standard errors, than that of the "
-        f"least validation loss with {some['log-loss']} validation images, and than the last epoch with {some[LAST]} "
-        f"images. The differences are {_said(kept, 'log-loss', 'calibrated')}, and {_said(kept, LAST, 'calibrated')}; "
-        f"those of the accuracy, in points, {_said(kept, 'log-loss', 'accuracy')}, and "
-        f"{_said(kept, LAST, 'accuracy')}."
+        f"The epoch of the least refinement has a lower calibrated log-loss than that of the least validation loss "
+        f"with {some} validation images ({_said(kept, 'log-loss', 'calibrated')}). Than the last epoch it has a lower one "
+        f"with {last}, and a higher one with {worse} ({_said(kept, LAST, 'calibrated')})."
     )
+
+
+def clearly(kept: Kept, n: int, rule: str, sign: int) -> bool:
+    """Whether the least refinement has a higher (1) or lower (-1) calibrated log-loss, by two standard errors."""
+    value, error = gap(kept, n, rule, "calibrated")
+    return sign * value > 2 * error
+
+
+def _numbers(some: list[int]) -> str:
+    return " and ".join(map(str, some)) or "neither number"
 
 
 def picture(kept: Kept) -> Figure:
