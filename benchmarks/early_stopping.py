@@ -120,8 +120,8 @@ def answer(kept: Kept) -> str:
     some, last, worse = (_numbers(one) for one in (lower["log-loss"], lower[LAST], higher))
     return (
         f"The epoch of the least refinement has a lower calibrated log-loss than that of the least validation loss "
-        f"with {some} validation images ({_said(kept, 'log-loss', 'calibrated')}). Than the last epoch it has a lower one "
-        f"with {last}, and a higher one with {worse} ({_said(kept, LAST, 'calibrated')})."
+        f"with {some} validation images ({_said(kept, 'log-loss', 'calibrated')}). Than the last epoch it has a lower "
+        f"one with {last}, and a higher one with {worse} ({_said(kept, LAST, 'calibrated')})."
     )
 
 
@@ -167,7 +167,7 @@ EXPERIMENT = Experiment(
     page,
     picture,
     repetitions=100,
-    quick=1,
+    quick=0,
     needs=("torch", "torchmetrics"),
 )
 
