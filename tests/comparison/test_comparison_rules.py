@@ -243,3 +243,41 @@ def test_what_comparisons_hold_cannot_be_changed():
     for c in held:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(object.__new__(c), dataclasses.fields(c)[0].name, None)
+
+
+# Mistakes that mutants led to -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [600, 700])
+def test_segments_and_their_complements_have_the_rows_that_are_asked_for(rows):
+    """Also where the ends of a condition are moved between the bins that were searched."""
+    rng = np.random.default_rng(0)
+    x = rng.random(4000)
+    p = np.where((x < 0.86) & (rng.random(4000) < 0.9), 0.001, 0.5)
+    y = rng.random(4000) < np.where(x < 0.86, p, 0.7)
+    found = cal.find_segments(y, p, {"x": x}, min_rows=rows, confirm="simulate")
+    assert found.tested
+    for one in found.tested:
+        assert rows <= one.n_samples <= 4000 - rows
+
+
+def test_models_of_other_groups_are_refused_whatever_groups_are_called():
+    rng = np.random.default_rng(0)
+    p = rng.random(160)
+    y, groups = rng.random(160) < p, np.arange(160) // 4
+
+    def compared(one, other):
+        given = {"a": cal.as_predictions(y, p, groups=one), "b": cal.as_predictions(y, p**2, groups=other)}
+        return cal.compare_models(given, n_resamples=20)
+
+    assert compared(groups, 99 - groups).n_groups == 40  # the same rows belong together
+    for other in (None, groups // 2, np.roll(groups, 1)):
+        for pair in ((groups, other), (other, groups)):
+            with pytest.raises(ValueError, match="differ in their groups"):
+                compared(*pair)
+
+
+def test_certain_scores_whose_mistakes_cancel_are_not_said_to_be_right():
+    p, y = np.repeat([0.0, 1.0], 40), np.repeat([0, 1, 1, 0], [20, 20, 20, 20])
+    found = cal.subgroup_calibration(y, p, np.zeros(80, dtype=int), test="in-the-large", **CHEAP)
+    assert not any("all are right" in text for one in found.subgroups for text in one.warnings)

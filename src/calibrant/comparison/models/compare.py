@@ -13,7 +13,7 @@ from ...data.checks import check_choice, check_level, check_list, check_random_s
 from ...data.convert import models_of_frame
 from ...data.predictions import Predictions
 from ...data.public_function import InputOptions, public_function
-from ...data.types import FloatArray, Interval, RandomState
+from ...data.types import FloatArray, IntArray, Interval, RandomState
 from ...data.validation import as_predictions
 from ...data.weights import ones_or
 from ...estimators import Estimator
@@ -256,10 +256,19 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
         ("labels", np.array_equal(p.codes, first.codes)),
         ("sample_weight", np.array_equal(mine, others)),
         ("pos_label", p.positive == first.positive),
+        ("groups", _same_groups(p.together, first.together)),
     ):
         if not same:
             raise ValueError(f"models must have the same rows; {first_name!r} and {name!r} differ in their {what}")
     return p
+
+
+def _same_groups(one: IntArray | None, other: IntArray | None) -> bool:
+    """Whether the same rows belong together, whatever the groups are called."""
+    if one is None or other is None:
+        return one is other
+    pairs = np.unique(np.stack([one, other]), axis=1).shape[1]
+    return bool(pairs == np.unique(one).size == np.unique(other).size)
 
 
 def _in_order(p: Predictions, first: Predictions) -> Predictions:

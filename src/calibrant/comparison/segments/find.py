@@ -61,8 +61,8 @@ def find_segments(
     max_terms : int from 1 to 4, default 3
         Conditions of a segment at most.
     min_rows : "auto" or int, default "auto"
-        Rows of a segment at least. In any case the variance of its outcomes, :math:`\sum c (1 - c)`, is 20 or
-        more (10 in each half of a split): fewer rare outcomes cannot show anything.
+        Rows of a segment at least, and outside it. In any case the variance of its outcomes,
+        :math:`\sum c (1 - c)`, is 20 or more (10 in each half of a split): fewer rare outcomes cannot show anything.
     level : float, default 0.95
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     confirm : {"auto", "simulate", "split"}, default "auto"

@@ -218,7 +218,7 @@ class Searched:
             if self.limits.rows:
                 count = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=one.missing + 1))])
                 number_of = count[high] - count[low]
-                allowed &= (number_of >= self.limits.rows) & (keys.size - number_of >= 0)
+                allowed &= (number_of >= self.limits.rows) & (self.codes.shape[1] - number_of >= self.limits.rows)
             if not allowed.any():
                 continue
             ranks = np.full(low.size, -np.inf)

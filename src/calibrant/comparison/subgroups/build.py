@@ -408,6 +408,7 @@ def _column(
     groups_of, names, nan = _groups_per_subgroup(column.of_groups), names_of(column.values), float("nan")
     intervals = gap_intervals(cells, options.level, dependent=groups_of is not None)
     spread = cells.added(cells.times * cells.scores * (1 - cells.scores))
+    off = cells.added(cells.weights * np.abs(cells.outcomes - cells.scores))
     nothing = Interval(nan, nan)
     subgroups = [
         Subgroup(name, value, n, nan, nan, nan, nothing, nan, nothing, nan, nan, nan, nan, ("all rows have weight 0",))
@@ -421,7 +422,7 @@ def _column(
             notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: results are imprecise")
         if groups_of is not None and (least := float(least_pvalue(few := int(groups_of[i])))) > smallest:
             notes += few_groups(few) or [f"rows of {few} groups: no p-value can be below {least:.2g}"]
-        if not spread[i] > 0 and not pvalue < 1:
+        if not spread[i] > 0 and not off[i] > 0:
             notes.append("all scores are 0 or 1, and all are right: there is nothing to test")
         subgroups[place] = replace(
             subgroups[place],
