@@ -1,6 +1,6 @@
 """Of small changes to the core, how many does a test notice?
 
-    python -m benchmarks.mutants [--number 400] [--jobs 2] [--store ~/.cache/calibrant-mutants]
+    python -m benchmarks.mutants [--number 400] [--others 100] [--jobs 2] [--store ~/.cache/calibrant-mutants]
 
 Needs `cosmic-ray` and `pytest-cov`. Mutants are drawn by seed: a place in `estimators/`, `sums/`, `comparison/` or
 `measure/`, and one of the changes that Cosmic Ray knows for it (annotations are not places). Each is judged by the
@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterator
@@ -107,11 +108,14 @@ def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int,
                 yield (found.lineno, found.col_offset), (found.end_lineno or 0, found.end_col_offset or 0)
 
 
-def drawn(number: int) -> list[Mutant]:
-    """So many mutants of different places."""
+def drawn(number: int, others: int) -> tuple[list[Mutant], list[Mutant]]:
+    """So many mutants of different places, and so many at others, which nobody has looked at."""
     rng = random.Random(0)
     places = every_place()
-    return [rng.choice(places[place]) for place in rng.sample(sorted(places), number)]
+    some = rng.sample(sorted(places), number)
+    out = [rng.choice(places[place]) for place in some]
+    rest = rng.sample(sorted(places.keys() - set(some)), others)
+    return out, [rng.choice(places[place]) for place in rest]
 
 
 class Tests(NamedTuple):
@@ -195,13 +199,19 @@ def _fails(tests: list[str], source: Path) -> bool:
     return done.returncode != 0
 
 
-def page(found: list[tuple[Mutant, dict[str, Any]]], asked: int) -> Iterator[str]:
-    """The page."""
+def page(found: list[tuple[Mutant, dict[str, Any]]], others: list[dict[str, Any]]) -> Iterator[str]:
+    """The page; of others only how many are noticed."""
     reasons = json.loads(_REASONS.read_text(encoding="utf-8")) if _REASONS.is_file() else {}
     yield "# Of small changes to the core, how many does a test notice?"
     yield ""
     noticed = share([one["killed"] for _, one in found])
-    yield f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail."
+    first = share([one["killed"] and not one["run"] for _, one in found])
+    text = (
+        f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail. It was {first} % before tests were "
+        f"written for those that none noticed. Of {len(others)} others, which nobody has looked at, "
+        f"{share([one['killed'] for one in others])} % do."
+    )
+    yield from textwrap.wrap(text, 120)
     yield ""
     rows = []
     for folder in FOLDERS:
@@ -220,17 +230,20 @@ def page(found: list[tuple[Mutant, dict[str, Any]]], asked: int) -> Iterator[str
             yield from (f"  {line}" for line in mutant.shown())
             yield "  ```"
             yield ""
-    yield f"Run again with `python -m benchmarks.mutants --number {asked}` (commit {provenance.commit()})."
+    yield f"Run again with `python -m benchmarks.mutants --number {len(found)} --others {len(others)}` (commit"
+    yield f"{provenance.commit()})."
 
 
 def main() -> None:
     made = arguments.parser(__doc__, jobs=1)
     made.add_argument("--number", type=int, default=400, help="mutants (default %(default)s)")
+    made.add_argument("--others", type=int, default=100, help="mutants that are only counted (default %(default)s)")
     made.add_argument("--store", type=Path, default=Path.home() / ".cache" / "calibrant-mutants", metavar="FOLDER")
     options = made.parse_args()
     options.store.mkdir(parents=True, exist_ok=True)
     tests = covering(options.store, options.jobs)
-    now, mutants = max(tests.run.values()), drawn(options.number)
+    now, (some, others) = max(tests.run.values()), drawn(options.number, options.others)
+    mutants = some + others
     with lines_of(options.store / f"{provenance.code()}.jsonl") as (there, add):
         known = {Mutant(*key): result for key, result in there}
         missing = {m: tests_of(m, tests, known.get(m, {"run": -1})["run"]) for m in mutants}
@@ -242,8 +255,8 @@ def main() -> None:
             known[mutant] = {"killed": result["killed"], "tests": before + result["tests"], "run": now}
             add([mutant, known[mutant]])
             done += 1
-            print(f"{done} of {options.number}", flush=True)
-    text = "\n".join(page([(m, known[m]) for m in mutants], options.number)) + "\n"
+            print(f"{done} of {len(mutants)}", flush=True)
+    text = "\n".join(page([(m, known[m]) for m in some], [known[m] for m in others])) + "\n"
     write_text(_PAGE, text)
     print(text)
 

@@ -74,9 +74,10 @@ def test_annotations_are_no_places(mutants):
 def test_mutants_are_drawn_by_seed_and_change_the_code(mutants, monkeypatch):
     pytest.importorskip("cosmic_ray")
     monkeypatch.setattr(mutants, "FOLDERS", ("benchmark",))
-    some = mutants.drawn(3)
-    assert some == mutants.drawn(3)
-    for one in some:
+    some, others = mutants.drawn(3, 2)
+    assert (some, others) == mutants.drawn(3, 2)
+    assert len({(one.file, one.operator, one.occurrence) for one in some + others}) == 5
+    for one in some + others:
         assert one.file.startswith("calibrant/benchmark/")
         ast.parse(one.changed())
         assert {line[0] for line in one.shown()} <= {"+", "-"}
@@ -88,7 +89,11 @@ def test_survivors_are_listed_with_their_reason(mutants, monkeypatch):
     monkeypatch.setattr(mutants.Mutant, "shown", lambda self: ["- x + 1", "+ x - 1"])
     killed = mutants.Mutant("calibrant/sums/grid.py", "core/NumberReplacer", 0, 1)
     alive = mutants.Mutant("calibrant/measure/bands.py", "core/NumberReplacer", 0, 1)
-    said = "\n".join(mutants.page([(killed, {"killed": True, "tests": 2}), (alive, {"killed": False, "tests": 5})], 2))
-    assert "Of 2 mutants that were drawn, 50.0 ± 35.4 % make a quick test fail." in said
+    late = mutants.Mutant("calibrant/sums/runs.py", "core/NumberReplacer", 0, 1)
+    found = [(killed, True, 2, 0), (late, True, 9, 1), (alive, False, 5, 0), (alive, False, 5, 1)]
+    results = [(one, {"killed": noticed, "tests": n, "run": run}) for one, noticed, n, run in found]
+    said = "\n".join(mutants.page(results, [{"killed": True}, {"killed": True}])).replace("\n", " ")
+    assert "Of 4 mutants that were drawn, 50.0 ± 25.0 % make a quick test fail. It was 25.0 ± 21.7 % before" in said
+    assert "Of 2 others, which nobody has looked at, 100.0" in said
     assert f"- `measure/bands.py` ({alive.key()}, 5 tests): no reason yet" in said
     assert "sums/grid.py" not in said
