@@ -207,8 +207,8 @@ def page(found: list[tuple[Mutant, dict[str, Any]]], others: list[dict[str, Any]
     noticed = share([one["killed"] for _, one in found])
     first = share([one["killed"] and not one["run"] for _, one in found])
     text = (
-        f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail. It was {first} % before tests were "
-        f"written for those that none noticed. Of {len(others)} others, which nobody has looked at, "
+        f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail. It was {first} % before tests "
+        f"were written for those that none noticed. Of {len(others)} others, which nobody has looked at, "
         f"{share([one['killed'] for one in others])} % do."
     )
     yield from textwrap.wrap(text, 120)
