@@ -146,8 +146,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Measures at the epoch of the least validation log-loss, refinement or errors, and at the last epoch, with"
-    yield "standard errors, by the number of validation images."
+    yield "Measures at the epoch that a rule chooses, with standard errors, by the number of validation images."
     yield ""
     yield from table(("images", "rule", "log-loss", "calibrated", "accuracy, %", "epoch"), _rows(kept), texts=2)
 
@@ -156,7 +155,11 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for n in VALIDATION:
         for rule in RULES:
             pairs = {name: estimate(kept[f"{n}, {rule}: {name}"]) for name in MEASURES}
-            yield [str(n), rule, *(f"{v:.{MEASURES[k]}f} ± {e:.{MEASURES[k]}f}" for k, (v, e) in pairs.items())]
+            shown = [
+                f"{v:.{d}f}" + f" ± {e:.{d}f}" * (d > 0)
+                for (v, e), d in zip(pairs.values(), MEASURES.values(), strict=True)
+            ]
+            yield [str(n), rule, *shown]
 
 
 EXPERIMENT = Experiment(

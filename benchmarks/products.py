@@ -4,7 +4,7 @@
 
 Fits with the preconditioner that they have, and with a diagonal one. Logits are normal (standard deviation 2), true
 ones 0.6 times as far apart; *constant*: all rows have the same scores. A product costs about 4 n K² operations of n
-rows and K classes. Large fits have fewer samples.
+rows and K classes.
 """
 
 from __future__ import annotations
