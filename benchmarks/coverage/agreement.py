@@ -4,9 +4,8 @@
 
 The value is the posterior mean under a prior of typical models, found without draws; `.corrected` is the median of
 draws under a wide prior, with a share of exactly calibrated models. They are *apart* where they differ by more than
-10 % of the width of the 95 % interval. Two alternatives beside them: the median without that share (*unshared*), and
-the value moved by what its map misses of the outcomes (*moved*; one step, as draws are). Truths are those of
-`local_truths`, `near_ends` and `assumptions`, on none of which the default was made.
+10 % of the width of the 95 % interval. Truths are those of `local_truths`, `near_ends` and
+`assumptions`, on none of which the default was made.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ KINDS: dict[str, dict[str, tuple[local_truths.Scores, local_truths.Map]]] = {
 }
 TRUTHS = {name: truth for kind in KINDS.values() for name, truth in kind.items()}
 #: Pairs of numbers.
-PAIRS = (("value", "corrected"), ("value", "unshared"), ("moved", "corrected"))
-OTHERS = ("corrected", "unshared", "moved")
 
 
 @cache
@@ -98,16 +95,14 @@ def sample(truth: str, rows: int, seed: int) -> dict[str, float]:
 
 
 def answer(kept: Kept) -> str:
-    apart = {kind: [100 * _apart(kept, kind, n, *PAIRS[0]).mean() for n in SIZES] for kind in KINDS}
+    apart = {kind: [100 * _apart(kept, kind, n).mean() for n in SIZES] for kind in KINDS}
     ratios = {kind: [_ratio(kept, kind, n, "corrected")[0] for n in SIZES] for kind in KINDS}
     wrong = [kind for kind in KINDS if kind != "calibrated"]
-    low, high = zip(*(_places(kept, kind, n) for kind in KINDS for n in SIZES), strict=True)
     return (
-        f"They are apart in {_span([v for kind in wrong for v in apart[kind]], 0)} % of samples by kind and size where "
+        f"They are apart in {_span([v for kind in wrong for v in apart[kind]], 0)} % of samples where "
         f"the model is wrong, and in {_span(apart['calibrated'], 0)} % where it is calibrated. The RMSE of "
         f"`.corrected` is {_span([v for kind in wrong for v in ratios[kind]])} times the value's where the model is "
-        f"wrong, and its mean {_span(ratios['calibrated'])} times where it is calibrated. Of each kind and size, 90 % "
-        f"of values lie between {min(low):.2f} and {max(high):.2f} of their interval."
+        f"wrong, and its mean {_span(ratios['calibrated'])} times where it is calibrated."
     )
 
 
@@ -118,43 +113,34 @@ def _span(values: list[float], digits: int = 2) -> str:
 
 def picture(kept: Kept) -> Figure:
     cases = [(kind, n) for kind in KINDS for n in SIZES]
-    series = {" and ".join(pair): [percent(_apart(kept, kind, n, *pair)) for kind, n in cases] for pair in PAIRS}
+    series = {"": [percent(_apart(kept, kind, n)) for kind, n in cases]}
     return dots([f"{kind}, {n:,} rows" for kind, n in cases], series, "samples in which the two are apart, %")
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "*apart*: samples in which value and `.corrected` are, in per cent with standard errors. *place*: where in"
-    yield "its interval the value lies in 90 % of samples, from 0 to 1. Then RMSE over the value's, as the geometric"
-    yield "mean over truths with a standard error over them (of means, where models are calibrated)."
+    yield "*apart*: samples in which value and `.corrected` are, in per cent. Then RMSE over the value's: the geometric"
+    yield "mean over truths (of means, where models are calibrated)."
     yield ""
-    yield from table(("truths", "rows", "apart", "place", "`.corrected`", "unshared", "moved"), _rows(kept))
+    yield from table(("truths", "rows", "apart", "`.corrected`"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for kind in KINDS:
         for n in SIZES:
-            low, high = _places(kept, kind, n)
-            ratios = [_ratio(kept, kind, n, name) for name in OTHERS]
-            cells = [f"{ratios[0][0]:.2f} ± {ratios[0][1]:.2f}", *(f"{one:.2f}" for one, _ in ratios[1:])]
-            yield [kind, f"{n:,}", share(_apart(kept, kind, n, *PAIRS[0])), f"{low:.2f} to {high:.2f}", *cells]
+            ratio, error = _ratio(kept, kind, n, "corrected")
+            yield [kind, f"{n:,}", share(_apart(kept, kind, n)), f"{ratio:.2f} ± {error:.2f}"]
 
 
 def _of(kept: Kept, kind: str, n: int) -> list[Kept]:
     return [kept.where(truth=name, rows=n) for name in KINDS[kind]]
 
 
-def _apart(kept: Kept, kind: str, n: int, one: str, other: str) -> np.ndarray:
+def _apart(kept: Kept, kind: str, n: int) -> np.ndarray:
     """In which samples two numbers differ by more than a tenth of the interval's width."""
     parts = _of(kept, kind, n)
-    return np.concatenate([np.abs(p[one] - p[other]) > TENTH * (p["high"] - p["low"]) for p in parts]).astype(float)
-
-
-def _places(kept: Kept, kind: str, n: int) -> tuple[float, float]:
-    """Between which places of its interval the value lies in 90 % of samples."""
-    parts = _of(kept, kind, n)
-    places = np.concatenate([(p["value"] - p["low"]) / (p["high"] - p["low"]) for p in parts])
-    low, high = np.quantile(places, [0.05, 0.95])
-    return float(low), float(high)
+    return np.concatenate([np.abs(p["value"] - p["corrected"]) > TENTH * (p["high"] - p["low"]) for p in parts]).astype(
+        float
+    )
 
 
 def _ratio(kept: Kept, kind: str, n: int, name: str) -> tuple[float, float]:

@@ -209,7 +209,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
             parts = _of(kept, group, model=model)
             pairs = [coverage(values(parts, name)) for name in ("em", ADVISED, "pacc", "bbse")]
             errors = [100 * np.sqrt(estimate(values(parts, name, "error"))[0]) for name in ALGORITHMS]
-            cells = [f"{v:.0f} ± {e:.0f}" if v == v else "" for v, e in pairs]
+            cells = [f"{v:.0f}" if v == v else "" for v, _ in pairs]
             yield [group, model, *cells, *(f"{v:.1f}" if v == v else "" for v in errors)]
 
 
