@@ -5,7 +5,7 @@
 Labels, probabilities, weights, groups, classes, notions, levels and thresholds are drawn at random: 1 to 3,000 rows of
 one score, or of 2 or 4 classes. Status, p-value, intervals, regions, gains and words of each report are compared with
 each other and with its rows, as `tests/property/test_verdict.py` does with fewer reports. A warning that is not the
-package's own counts as an error. The number of a sample is the seed that repeats it there.
+package's own counts as an error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from .speed import one_thread  # noqa: F401 - before NumPy
 # isort: split
 import warnings
 from collections.abc import Iterator
-
-import numpy as np
 
 import calibrant as cal
 
@@ -58,9 +56,9 @@ def answer(kept: Kept) -> str:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Reports by status and by whether it matters (`Report.evidence`), and how many contradict themselves."
+    yield "Reports by status and by whether it matters (`Report.evidence`)."
     yield ""
-    yield from table(("status", "matters", "reports", "contradict"), _rows(kept), texts=2)
+    yield from table(("status", "matters", "reports"), _rows(kept), texts=2)
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
@@ -68,7 +66,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         for j, matters in enumerate(MATTERS):
             held = (kept["status"] == i) & (kept["matters"] == j)
             if held.any():
-                yield [status, matters, f"{held.sum():,}", f"{int(np.sum(kept['contradicts itself'][held])):,}"]
+                yield [status, matters, f"{held.sum():,}"]
 
 
 EXPERIMENT = Experiment(

@@ -26,7 +26,7 @@ from calibrant.benchmark.pool import NOTIONS, Pool, draw_pool, truth_of
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import mean, percent, share, table
+from ..markdown import mean, percent, table
 from ..provenance import Kept
 
 SIZES, WAYS, LEVEL = (1000, 5000), ("smooth", "variation:1"), 95
@@ -71,7 +71,7 @@ def answer(kept: Kept) -> str:
             for notion in NOTIONS
         }
         over = mean(np.array([100 * values.mean() for values in every.values()]), 1)
-        less = [f"{name}: {share(values)}" for name, values in every.items() if percent(values)[0] < LEVEL]
+        less = [f"{name}: {percent(values)[0]:.0f}" for name, values in every.items() if percent(values)[0] < LEVEL]
         told.append(f"{over} % of samples ({'in less for ' + '; '.join(less) if less else 'nowhere in less'})")
     ratios = [_wider(kept, machine, notion) for machine in MACHINES for notion in NOTIONS]
     return (
@@ -97,10 +97,9 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Intervals of the default that cover the error, in per cent with standard errors, by rows; how many times as"
-    yield "wide those of `variation:1` are. Machines by classes × features."
+    yield "Intervals of the default that cover the error, in per cent, by rows. Machines by classes × features."
     yield ""
-    head = ("machine", "notion", "error", "1,000", "5,000", "wider")
+    head = ("machine", "notion", "error", "1,000", "5,000")
     yield from table(head, _rows(kept), texts=2)
 
 
@@ -109,9 +108,9 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         for notion in NOTIONS:
             parts = [kept.where(machine=machine, rows=n) for n in SIZES]
             covered = [percent(some[f"{notion}, {WAYS[0]}: covered"]) for some in parts]
-            cells = [f"{p:.0f} ± {error:.0f}" for p, error in covered]
+            cells = [f"{p:.0f}" for p, _ in covered]
             error = f"{parts[0][f'{notion}: truth'][0]:.4f}"
-            yield [machine, notion, error, *cells, f"{_wider(kept, machine, notion):.1f}"]
+            yield [machine, notion, error, *cells]
 
 
 def _wider(kept: Kept, machine: str, notion: str) -> float:

@@ -4,7 +4,7 @@
 
 Rows have uniform scores and n draws each, with a chance that is the score (scale 1), or whose log-odds are 0.6 times
 the score's. Draws are independent, or each row has a chance of its own, from a beta distribution about that of its
-score, so that the draws of a row have a correlation ρ of 0.2. The truth is the mean distance from the score of the
+score, so that draws of a row are correlated (ρ = 0.2). The truth is the mean distance from the score of the
 chance given the score. *Weights* passes `sample_weight=n`, *groups* also `groups=range(len(y))`, *unweighted* only the
 shares. *Warned* are samples for which `estimate` says that draws of a row look dependent.
 """
@@ -74,16 +74,14 @@ def answer(kept: Kept) -> str:
     alone, together = (kept.where(correlation=c) for c in CORRELATIONS)
     cases = {arm: [percent(kept.where(**case)[arm]) for case in EXPERIMENT.every()] for arm in ("weights", "groups")}
     below = {arm: sum(v + 2 * se < 100 * LEVEL for v, se in each) for arm, each in cases.items()}
-    groups, unweighted = (
-        np.median(alone[f"{arm}: width"] / alone["weights: width"]) for arm in ("groups", "unweighted")
-    )
+    groups = np.median(alone["groups: width"] / alone["weights: width"])
     return (
         f"Of independent draws, intervals at 95 % cover in {share(alone['weights'])} % of samples with weights and in "
         f"{share(alone['groups'])} % with groups; of correlated ones in {share(together['weights'])} and "
         f"{share(together['groups'])} %: less than 95 % by more than two standard errors in {below['weights']} and "
         f"{below['groups']} of {len(cases['groups'])} cases. A warning comes with {share(together['warned'])} % of "
         f"samples of correlated draws and {share(alone['warned'])} % of others. Of independent draws, intervals are "
-        f"{groups:.2f} times as wide with groups as with weights alone (median), and {unweighted:.2f} times unweighted."
+        f"{groups:.2f} times as wide with groups as with weights alone (median)."
     )
 
 
@@ -97,17 +95,18 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Samples whose interval covers, and those with a warning, in per cent, by the scale of the log-odds,"
-    yield "rows × draws a row, and the correlation of a row's draws."
+    yield "Samples whose interval covers, and those with a warning, in per cent, by the scale of the log-odds and the"
+    yield "rows × draws a row, where draws are independent and (second) where they are correlated."
     yield ""
-    yield from table(("scale", "rows", "ρ", *ARMS, "warned"), _rows(kept), texts=2)
+    names = ("weights", "groups", "warned")
+    yield from table(("scale", "rows", *names, *names), _rows(kept, names), texts=2)
 
 
-def _rows(kept: Kept) -> Iterator[list[str]]:
-    for case in EXPERIMENT.every():
-        part = kept.where(**case)
-        about = [f"{case['scale']:g}", case["size"], f"{case['correlation']:g}"]
-        yield [*about, *(share(part[name]) for name in ARMS), f"{100 * part['warned'].mean():.0f}"]
+def _rows(kept: Kept, names: tuple[str, ...]) -> Iterator[list[str]]:
+    for scale in SCALES:
+        for size in SIZES:
+            parts = [kept.where(scale=scale, size=size, correlation=correlation) for correlation in CORRELATIONS]
+            yield [f"{scale:g}", size, *(f"{100 * part[name].mean():.0f}" for part in parts for name in names)]
 
 
 EXPERIMENT = Experiment(
