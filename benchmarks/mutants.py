@@ -1,16 +1,18 @@
 """Of small changes to the core, how many does a test notice?
 
     python -m benchmarks.mutants [--number 400] [--others 100] [--jobs 2] [--store ~/.cache/calibrant-mutants]
+    python -m benchmarks.mutants --page                       write the page from what is kept
 
 Needs `cosmic-ray` and `pytest-cov`. Mutants are drawn by seed: a place in `estimators/`, `sums/`, `comparison/` or
 `measure/`, and one of the changes that Cosmic Ray knows for it (annotations are not places). Each is judged by the
 quick tests that run its line, as a run of all of them under coverage says: the fastest first, until one fails. Results
-are kept line by line, so that a stopped run goes on. The page lists the survivors, with a reason where somebody has
-written one into `benchmarks/mutants_reasons.json`.
+are kept line by line, so that a stopped run goes on, and end up in `benchmarks/data/mutants.csv`. The page lists the
+survivors, with a reason where somebody has written one into `benchmarks/mutants_reasons.json`.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import difflib
 import hashlib
@@ -28,14 +30,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from calibrant.data.writing import write_text
 
 from . import arguments, provenance
-from .markdown import table
-from .provenance import ROOT
-from .store import lines_of, share
+from .markdown import share, table
+from .provenance import DATA, ROOT, Kept
+from .store import lines_of
 
 FOLDERS = ("estimators", "sums", "comparison", "measure")
 #: Tests that are run: quick ones, that need nothing else.
@@ -45,6 +48,7 @@ FIRST, MOST = 20.0, 150.0
 #: Changes that need to be told what they are to insert.
 _WITH_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _PAGE, _REASONS = ROOT / "benchmarks" / "mutants.md", ROOT / "benchmarks" / "mutants_reasons.json"
+_DATA = DATA / "mutants.csv"
 
 
 class Mutant(NamedTuple):
@@ -199,39 +203,56 @@ def _fails(tests: list[str], source: Path) -> bool:
     return done.returncode != 0
 
 
-def page(found: list[tuple[Mutant, dict[str, Any]]], others: list[dict[str, Any]]) -> Iterator[str]:
+def rows_of(some: list[Mutant], others: list[Mutant], known: dict[Mutant, dict[str, Any]]) -> dict[str, list[Any]]:
+    """Columns of the data file: of mutants that were only counted it does not say what they change."""
+    drawn_as = [(mutant, mutant in some) for mutant in some + others]
+    out: dict[str, list[Any]] = {"counted": ["mutant" if listed else "other" for _, listed in drawn_as]}
+    out |= {name: [getattr(mutant, name) for mutant, _ in drawn_as] for name in Mutant._fields}
+    out["key"] = [mutant.key() if listed else "" for mutant, listed in drawn_as]
+    out["change"] = [json.dumps(mutant.shown()) if listed else "" for mutant, listed in drawn_as]
+    for name in ("killed", "tests", "run"):
+        out[name] = [int(known[mutant][name]) for mutant, _ in drawn_as]
+    return out
+
+
+def page(kept: Kept) -> Iterator[str]:
     """The page; of others only how many are noticed."""
     reasons = json.loads(_REASONS.read_text(encoding="utf-8")) if _REASONS.is_file() else {}
     yield "# Of small changes to the core, how many does a test notice?"
     yield ""
-    noticed = share([one["killed"] for _, one in found])
-    first = share([one["killed"] and not one["run"] for _, one in found])
+    found, others = kept.where(counted="mutant"), kept.where(counted="other")
     text = (
-        f"Of {len(found)} mutants that were drawn, {noticed} % make a quick test fail. It was {first} % before tests "
-        f"were written for those that none noticed. Of {len(others)} others, which nobody has looked at, "
-        f"{share([one['killed'] for one in others])} % do."
+        f"Of {len(found)} mutants that were drawn, {share(found['killed'])} % make a quick test fail. It was "
+        f"{share(found['killed'] * (found['run'] == 0))} % before tests were written for those that none noticed. Of "
+        f"{len(others)} others, which nobody has looked at, {share(others['killed'])} % do."
     )
     yield from textwrap.wrap(text, 120)
     yield ""
     rows = []
     for folder in FOLDERS:
-        some = [one["killed"] for mutant, one in found if mutant.file.startswith(f"calibrant/{folder}/")]
-        rows.append([f"`{folder}/`", str(len(some)), share(some)])
+        here = np.array([file.startswith(f"calibrant/{folder}/") for file in found.columns["file"]])
+        rows.append([f"`{folder}/`", str(here.sum()), share(found["killed"][here])])
     yield from table(("folder", "mutants", "noticed, %"), rows)
     yield ""
     yield "## Survivors"
     yield ""
-    for mutant, one in found:
-        if not one["killed"]:
-            why = reasons.get(mutant.key(), "no reason yet")
-            yield f"- `{mutant.file.removeprefix('calibrant/')}` ({mutant.key()}, {one['tests']} tests): {why}"
+    listed = zip(*(found.columns[name] for name in ("killed", "file", "key", "tests", "change")), strict=True)
+    for killed, file, key, tests, change in listed:
+        if killed == "0":
+            why = reasons.get(key, "no reason yet")
+            yield f"- `{file.removeprefix('calibrant/')}` ({key}, {tests} tests): {why}"
             yield ""
             yield "  ```diff"
-            yield from (f"  {line}" for line in mutant.shown())
+            yield from (f"  {line}" for line in json.loads(change))
             yield "  ```"
             yield ""
-    yield f"Run again with `python -m benchmarks.mutants --number {len(found)} --others {len(others)}` (commit"
-    yield f"{provenance.commit()})."
+    yield f"Run again with `{kept.header['command']}`. All mutants are in `{_DATA.relative_to(ROOT)}` (calibrant"
+    yield f"{kept.header['calibrant']}, commit {kept.header['commit']})."
+
+
+def rendered() -> str:
+    """The page, from the data file."""
+    return "\n".join(page(Kept.read(_DATA))) + "\n"
 
 
 def main() -> None:
@@ -239,7 +260,16 @@ def main() -> None:
     made.add_argument("--number", type=int, default=400, help="mutants (default %(default)s)")
     made.add_argument("--others", type=int, default=100, help="mutants that are only counted (default %(default)s)")
     made.add_argument("--store", type=Path, default=Path.home() / ".cache" / "calibrant-mutants", metavar="FOLDER")
+    made.add_argument("--page", action="store_true", help="write the page from what is kept")
     options = made.parse_args()
+    if not options.page:
+        _run(options)
+    write_text(_PAGE, rendered())
+    print(rendered())
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Judge what has not been judged, and keep it in the data file."""
     options.store.mkdir(parents=True, exist_ok=True)
     tests = covering(options.store, options.jobs)
     now, (some, others) = max(tests.run.values()), drawn(options.number, options.others)
@@ -256,9 +286,15 @@ def main() -> None:
             add([mutant, known[mutant]])
             done += 1
             print(f"{done} of {len(mutants)}", flush=True)
-    text = "\n".join(page([(m, known[m]) for m in some], [known[m] for m in others])) + "\n"
-    write_text(_PAGE, text)
-    print(text)
+    about = provenance.header(
+        "benchmarks.mutants",
+        f"python -m benchmarks.mutants --number {options.number} --others {options.others}",
+        "0, for all that is drawn",
+        float("nan"),  # of processes, some of other runs
+        sorted({mutant.file.removesuffix(".py").replace("/", ".") for mutant in mutants}),
+        ("cosmic-ray", "pytest"),
+    )
+    Kept(about, rows_of(some, others, known)).write(_DATA)
 
 
 def _kept(mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> tuple[Mutant, dict[str, Any]]:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 
 def found_of(
     store: Path, asked: Iterable[tuple[Any, ...]], found: Callable[..., dict[str, Any]]
@@ -37,12 +35,3 @@ def lines_of(store: Path) -> Iterator[tuple[list[Any], Callable[[Any], None]]]:
             file.flush()
 
         yield [json.loads(line) for line in text.split(b"\n")[:-1]], add
-
-
-def share(hits: list[bool]) -> str:
-    """A share in % with its standard error, that of half a hit more where there is none or nothing else."""
-    if not hits:
-        return "-"
-    n, p = len(hits), sum(hits) / len(hits)
-    q = min(max(p, 0.5 / n), 1 - 0.5 / n)
-    return f"{100 * p:.1f} ± {100 * np.sqrt(q * (1 - q) / n):.1f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 from pathlib import Path
 
 import pytest
@@ -85,15 +86,30 @@ def test_mutants_are_drawn_by_seed_and_change_the_code(mutants, monkeypatch):
         assert len(one.key()) == 10
 
 
-def test_survivors_are_listed_with_their_reason(mutants, monkeypatch):
-    monkeypatch.setattr(mutants.Mutant, "shown", lambda self: ["- x + 1", "+ x - 1"])
-    killed = mutants.Mutant("calibrant/sums/grid.py", "core/NumberReplacer", 0, 1)
-    alive = mutants.Mutant("calibrant/measure/bands.py", "core/NumberReplacer", 0, 1)
-    late = mutants.Mutant("calibrant/sums/runs.py", "core/NumberReplacer", 0, 1)
-    found = [(killed, True, 2, 0), (late, True, 9, 1), (alive, False, 5, 0), (alive, False, 5, 1)]
-    results = [(one, {"killed": noticed, "tests": n, "run": run}) for one, noticed, n, run in found]
-    said = "\n".join(mutants.page(results, [{"killed": True}, {"killed": True}])).replace("\n", " ")
-    assert "Of 4 mutants that were drawn, 50.0 ± 25.0 % make a quick test fail. It was 25.0 ± 21.7 % before" in said
-    assert "Of 2 others, which nobody has looked at, 100.0" in said
+def test_survivors_are_listed_with_their_reason(mutants, monkeypatch, tmp_path):
+    monkeypatch.setattr(mutants.Mutant, "shown", lambda self: ["- x + 1", '+ f("x", 1)'])
+    files = ("sums/grid.py", "sums/runs.py", "measure/bands.py", "measure/region.py", "sums/state.py")
+    killed, late, alive, told, other = (mutants.Mutant(f"calibrant/{file}", "core/X", 0, 1) for file in files)
+    results = [(killed, True, 2, 0), (late, True, 9, 1), (alive, False, 5, 0), (told, False, 7, 1), (other, True, 3, 0)]
+    known = {one: {"killed": noticed, "tests": n, "run": run} for one, noticed, n, run in results}
+    columns = mutants.rows_of([killed, late, alive, told], [other], known)
+    about = {"command": "python -m benchmarks.mutants", "calibrant": "0", "commit": "abc"}
+    mutants.Kept(about, columns).write(tmp_path / "mutants.csv")
+    (tmp_path / "reasons.json").write_text(json.dumps({told.key(): "Only time."}), encoding="utf-8")
+    monkeypatch.setattr(mutants, "_REASONS", tmp_path / "reasons.json")
+    kept = mutants.Kept.read(tmp_path / "mutants.csv")
+    said = "\n".join(mutants.page(kept))
+    flat = said.replace("\n", " ")
+    assert "Of 4 mutants that were drawn, 50.0 ± 25.0 % make a quick test fail. It was 25.0 ± 21.7 % before" in flat
+    assert "Of 1 others, which nobody has looked at, 50.0" not in flat
+    assert "Of 1 others, which nobody has looked at, 100.0" in flat
     assert f"- `measure/bands.py` ({alive.key()}, 5 tests): no reason yet" in said
-    assert "sums/grid.py" not in said
+    assert f"- `measure/region.py` ({told.key()}, 7 tests): Only time." in said
+    assert '  - x + 1\n  + f("x", 1)\n' in said
+    assert "grid.py" not in said
+    # What the others change is not said: nobody has looked at them.
+    assert kept.columns["change"][-1] == kept.columns["key"][-1] == ""
+
+
+def test_the_page_is_what_the_data_file_says(mutants):
+    assert mutants.rendered() == (ROOT / "benchmarks" / "mutants.md").read_text(encoding="utf-8")
