@@ -77,7 +77,9 @@ def answer(kept: Kept) -> str:
 def picture(kept: Kept) -> Figure:
     cells = _cells(kept)
     series = {assume: [_width(kept, *cell, assume) for cell in cells] for assume in ASSUMED}
-    return dots([", ".join(cell) for cell in cells], series, "mean width of intervals")
+    drawn = dots([", ".join(cell) for cell in cells], series, "mean width of intervals")
+    drawn.axes[0].set_xlim(left=0)  # standard errors over three data sets reach below
+    return drawn
 
 
 def page(kept: Kept) -> Iterator[str]:
