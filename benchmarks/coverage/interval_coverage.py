@@ -97,8 +97,9 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent with its standard error, and below it mean widths for two classes. *Residual* is"
-    yield "`ResidualKernel()`, *debiased* `Binned(debias=True)`, *√n bins* `Binned('sqrt', 'quantile')`."
+    most = max(error for case in EXPERIMENT.every() for _, error in _coverage(kept.where(**case)).values())
+    yield f"Coverage in per cent (standard errors of at most {most:.1f}), and below it mean widths for two classes."
+    yield "*Residual* is `ResidualKernel()`, *debiased* `Binned(debias=True)`, *√n bins* `Binned('sqrt', 'quantile')`."
     yield ""
     yield from table(("truth", "rows", *ESTIMATORS), _rows(kept))
 
@@ -106,7 +107,7 @@ def page(kept: Kept) -> Iterator[str]:
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for case in EXPERIMENT.every():
         cells = _coverage(kept.where(**case)).values()
-        yield [case["truth"], f"{case['n']:,}", *(f"{value:.0f} ± {error:.1f}" for value, error in cells)]
+        yield [case["truth"], f"{case['n']:,}", *(f"{value:.1f}" for value, _ in cells)]
     for n in SIZES:
         two = [kept.where(truth=kind, n=n) for kind in KINDS]
         widths = (np.mean([some[f"{name}: width"].mean() for some in two]) for name in ESTIMATORS)

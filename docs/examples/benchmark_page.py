@@ -15,7 +15,7 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmark_parts import claims, figures, page, sections, tracks
+from benchmark_parts import claims, figures, page, published, sections, tracks
 from benchmark_parts.runs import DEFAULT, Run, logged
 from benchmark_parts.summed import Summed
 from evidence_parts.pages import keep
@@ -25,6 +25,7 @@ from calibrant.benchmark import summary
 from calibrant.benchmark.runner import MEASURES
 
 COMMAND = "python docs/examples/benchmark_page.py RUN_FOLDER --docs docs"
+PUBLISHED = f"{COMMAND} --published PUBLISHED_RUN_FOLDER"
 
 
 def pictures(run: Run | Summed, images: Path) -> None:
@@ -75,19 +76,14 @@ def write(docs: Path) -> None:
     page.page(docs, COMMAND)
 
 
-def write_published(published: Run, corrected: Run, docs: Path) -> None:
+def write_published(run: Run, corrected: Run, docs: Path) -> None:
     """The page of the authors' own setting, beside the same estimators in ours."""
     data = docs / "benchmark"
     data.mkdir(exist_ok=True)
-    write_summary(published, data / "published.csv")
-    write_config(published, data / "published.json")
-    figures.figure2(published, "abs_p95", docs / "images" / "benchmark_published.png")
-    again = sections.commands(published, f"{COMMAND} --published PUBLISHED_RUN_FOLDER")
-    _write_page(docs / "benchmark_as_published.md", claims.published_page(published, corrected), again)
-
-
-def _write_page(path: Path, *parts: str) -> None:
-    path.write_text("\n".join(part.strip("\n") + "\n" for part in parts), encoding="utf-8")
+    write_summary(run, data / "published.csv")
+    write_config(run, data / "published.json")
+    keep(published.silverman(run, corrected), data / f"{published.DATA}.csv", PUBLISHED, str(run.config.seed))
+    published.page(docs, PUBLISHED)
 
 
 def main() -> None:
@@ -112,15 +108,16 @@ def main() -> None:
     if run is None and arguments.only is None:
         write(arguments.docs)
         tracks.page(arguments.docs)
+        published.page(arguments.docs, PUBLISHED)
     if run is None or arguments.only == "tracks":
         return
     if arguments.published is not None:
-        published = Run.read(arguments.published)
-        if published.config.mode != "as-published":
+        own = Run.read(arguments.published)
+        if own.config.mode != "as-published":
             raise ValueError(
-                f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
+                f"--published must be a run of mode 'as-published'; {arguments.published} is {own.config.mode!r}"
             )
-        write_published(published, run, arguments.docs)
+        write_published(own, run, arguments.docs)
     if arguments.only is None:
         if not run.has_default:
             raise ValueError(f"{arguments.run} holds no results of {DEFAULT}")

@@ -133,6 +133,7 @@ def test_files_and_no_placeholder(finished):
     assert set(re.findall(r"\]\(([^)]+)\)", "".join(pages))) == {
         *(f"images/benchmark_{name}.png" for name in names if name != "readme"),
         *(f"benchmark/{name}.csv" for name in ("summary", *DATA, "tracks", "tracks_estimators")),
+        *(f"benchmark/{name}.csv" for name in ("published", "published_silverman")),
         "../benchmarks/arena/reporting.md",
         "benchmark.md",
         "benchmark_as_published.md",
@@ -378,6 +379,31 @@ def test_time(finished, parts, tmp_path):
     log.write_text("nothing")
     with pytest.raises(ValueError, match="holds no line"):
         parts[1].logged(log)
+
+
+def test_the_page_as_published(finished):
+    """Ratios are recomputed from both runs, and what the page says from them."""
+    folder, docs, _, corrected, _ = finished
+    rows = data(docs, "published_silverman")
+    page = (docs / "benchmark_as_published.md").read_text("utf-8")
+    runs = {"as-published": pl.read_parquet(folder / "published" / "results.parquet"), "corrected": corrected}
+    assert rows.height == 2 * 2 * 2 * (1 + len(TINY.sizes))
+    for row in rows.to_dicts():
+        found = logs_of(runs[row["setting"]], row["notion"], "d-silverman", row["fixed"])
+        found = found if row["size"] == "≤ 500" else found.filter(size=int(row["size"]))
+        assert row["ratio"] == pytest.approx(np.exp(found["log"].mean()), rel=1e-4)
+    (table,) = tables("\n" + page, page.splitlines()[0])
+    assert [row[:2] for row in table[1:]] == [[w, f] for w in ("Confidence", "Class-wise") for f in ("0.1", "0.033")]
+    ends = [row["ratio"] for row in rows.filter(size="≤ 500").to_dicts()]
+    assert [number(cell) for cell in (*(row[-2] for row in table[1:]), *(row[-1] for row in table[1:]))] == (
+        pytest.approx(ends, abs=6e-4)
+    )
+    at = {m: runs["as-published"].filter(notion="confidence", size=30).group_by("estimator").agg(pl.col(m).median())[m]
+          for m in ("abs_p95", "rel_p95")}  # fmt: skip
+    low, high = at["abs_p95"].min(), at["abs_p95"].max()
+    inside = at["abs_p95"].is_between(0.13, 0.36).sum()
+    said = f"confidence absolute errors are {low:.2f} to {high:.2f} ({inside} of 15 within the published 0.13 to 0.36)"
+    assert said in " ".join(page.split())
 
 
 def test_the_page_as_published_alone(finished, tmp_path):

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from calibrant.benchmark import Config
-
 from .runs import DEFAULT, NOTIONS, Run
-from .stats import FAILS, HOLDS, UNDECIDED, Number, both, table
+from .stats import FAILS, HOLDS, UNDECIDED, Number, both
 
 #: The range of the curves of the published Figure 2 at its smallest size, read off the figure.
 PUBLISHED_AT_30 = (0.13, 0.36)
@@ -134,32 +132,11 @@ def _better(ratio: Number) -> str:
     return ratio.beyond(1.0, -1)
 
 
-def _cell(ratio: Number) -> str:
-    return f"{ratio.text()} {_better(ratio)}"
-
-
-def _by_size(run: Run, columns: dict[str, list[tuple[str, str]]]) -> str:
-    """Ratios at every size: for each notion, one column a group of pairs."""
-    header, cells = ["N"], []
-    for notion, words in NOTIONS.items():
-        for title, pairs in columns.items():
-            header.append(f"{words}: {title}")
-            logs = np.stack([run.log_ratio(notion, *pair) for pair in pairs])
-            cells.append([_cell(run.ratio(_mean_of(logs[:, i]))) for i in range(len(run.sizes))])
-    rows = [[str(n), *(column[i] for column in cells)] for i, n in enumerate(run.sizes)]
-    return table(header, rows)
-
-
 def silverman_verdict(run: Run, notion: str) -> tuple[str, str]:
     """Whether Silverman's bandwidth is worse than both fixed ones, averaged over the sizes of the published figure."""
     ratios = [overall(run, notion, [(SILVERMAN, other)], FIGURE_ENDS) for other in FIXED]
     words = [r.beyond(1.0, 1) for r in ratios]
     return both(*words), ", ".join(f"{r.text()} of `{n}`" for r, n in zip(ratios, FIXED, strict=True))
-
-
-def silverman_table(run: Run) -> str:
-    """Silverman against fixed bandwidths at every size."""
-    return _by_size(run, {f"Silverman / {name.removeprefix('d')}": [(SILVERMAN, name)] for name in FIXED})
 
 
 def truths(run: Run) -> pl.DataFrame:
@@ -196,47 +173,3 @@ def _excess(run: Run, notion: str, name: str) -> np.ndarray:
     truth, other = (run.of(which, notion, run.curves[0])[0] for which in ("truth", name))
     known = (truth > 0) & (other > 0)
     return np.where(known, np.log(np.where(known, other, 1) / np.where(known, truth, 1)), np.nan)
-
-
-def published_page(run: Run, corrected: Run) -> str:
-    """The run in the authors' own setting."""
-    low, high = PUBLISHED_AT_30
-    rows = []
-    for notion, words in NOTIONS.items():
-        at = {m: run.medians(m, notion)[0][run.columns(run.curves)] for m in ("abs_p95", "rel_p95")}
-        inside = int(((at["abs_p95"] >= low) & (at["abs_p95"] <= high)).sum())
-        word, figures = silverman_verdict(run, notion)
-        own, own_figures = silverman_verdict(corrected, notion)
-        rows.append(
-            [
-                words,
-                *(f"{v.min():.2f} to {v.max():.2f}" for v in at.values()),
-                f"{inside} of {len(run.curves)}",
-                f"**{word}**: {figures}",
-                f"**{own}**: {own_figures}",
-            ]
-        )
-    count = (
-        f"all {run.n_wanted}"
-        if run.finished
-        else f"**unfinished: {run.n_distributions} of {run.n_wanted}, a random subset**"
-    )
-    header = [
-        "notion",
-        f"absolute error of the 15, N = {run.sizes[0]}",
-        "relative",
-        f"absolute ones within {low:g} to {high:g}",
-        f"Silverman worse than both fixed, N ≤ {FIGURE_ENDS}: as published",
-        "the same, corrected",
-    ]
-    return (
-        "# How wrong is each estimator, as published?\n\n"
-        "The same experiment in the setting of the authors' code: means of the mixtures on [−1, 1], the linear mapping "
-        "as printed, their ranges of bins, and class-wise the Silverman bandwidth of class 0 for every class. Score "
-        f"distributions: {count}, {run.config.sets} sets a size (by default {Config().sets}; the 95th "
-        "percentile of fewer sets is lower and noisier).\n\n"
-        "![Absolute error of 15 estimators by rows, as published](images/benchmark_published.png)\n\n"
-        + table(header, rows).replace("---:", "---")
-        + "\nSilverman's bandwidth against the fixed ones (a ratio below 1 favours Silverman; class-wise with the "
-        "bandwidth of class 0):\n\n" + silverman_table(run)
-    )

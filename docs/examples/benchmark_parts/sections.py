@@ -5,26 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from calibrant.benchmark import Config
-
 from .runs import DEFAULT, NOTIONS, Run
 from .stats import CLEAR, Number, spread
 
 #: What the default's error may be of the best curve's: at every size, and up to ``SMALL`` samples.
 BAR, SMALL_BAR, SMALL = 0.95, 0.7, 120
-
-
-def commands(run: Run, command: str) -> str:
-    """What makes a run and its page."""
-    mode = "" if run.config.mode == "corrected" else f" --mode {run.config.mode}"
-    sets = "" if run.config.sets == Config().sets else f" --sets {run.config.sets}"
-    return f"""## How to repeat it
-
-```bash
-calibrant benchmark{mode}{sets} --out RUN_FOLDER   # the whole run; --quick has the same structure and takes minutes
-{command}
-```
-"""
 
 
 def default(run: Run) -> pl.DataFrame:
