@@ -73,9 +73,9 @@ def engines() -> None:
     import duckdb
     import pyarrow as pa
 
-    table = pa.table({"y": y, "p": p})
-    assert table.num_rows == 600
-    found = cal.from_frame(duckdb.sql("SELECT * FROM table"), label="y", prob="p")
+    rows = pa.table({"y": y, "p": p})
+    assert rows.num_rows == 600
+    found = cal.from_frame(duckdb.sql("SELECT * FROM rows"), label="y", prob="p")
     np.testing.assert_allclose(found.estimate(cal.Binned(5)).value, cal.estimate(y, p, estimator=cal.Binned(5)).value)
     assert cal.from_frame(dd.from_dict({"y": y, "p": p}, npartitions=2), label="y", prob="p").n_samples == 600
 

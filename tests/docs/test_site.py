@@ -1,12 +1,12 @@
 """The built site in a browser, at three widths, light and dark, with no network. docs/build_site.sh makes it."""
 
+import functools
 import html
 import json
 import re
 import shutil
 import subprocess
 import threading
-from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -48,9 +48,18 @@ WIDTHS = (390, 820, 1280)
 
 #: Opens each page in frames of these widths, light and dark, and writes what is wrong into the document.
 PROBE = """<!doctype html><body><script>
+// Whether something ends beyond the window, where nothing around it scrolls.
+function beyond(one, width) {
+  const box = one.getBoundingClientRect();
+  if (!box.width || box.right <= width + 1) return false;
+  const style = one.ownerDocument.defaultView.getComputedStyle;
+  for (let at = one; at.tagName !== "ARTICLE"; at = at.parentElement)
+    if (["auto", "scroll"].includes(style(at).overflowX) || style(at).position === "absolute") return false;
+  return true;
+}
 (async () => {
   const wrong = [];
-  for (const page of PAGES) for (const width of WIDTHS) for (const theme of ["light", "dark"]) {
+  for (const page of PAGES) for (const width of WIDTHS) for (const theme of THEMES) {
     localStorage.setItem("mode", theme); localStorage.setItem("theme", theme);
     const frame = document.createElement("iframe");
     frame.style.cssText = `width:${width}px;height:900px;border:0`; frame.src = "/" + page + ".html";
@@ -59,6 +68,8 @@ PROBE = """<!doctype html><body><script>
     await new Promise((done) => setTimeout(done, 60));
     const root = frame.contentDocument.documentElement, by = root.scrollWidth - root.clientWidth;
     if (by > 0) wrong.push(`${page} at ${width} scrolls sideways by ${by}`);
+    const cut = Array.from(root.querySelectorAll("article *")).find((one) => beyond(one, root.clientWidth));
+    if (cut) wrong.push(`${page} at ${width} cuts <${cut.tagName}> ${cut.textContent.trim().slice(0, 40)}`);
     if (root.dataset.theme !== theme) wrong.push(`${page} is ${root.dataset.theme}, not ${theme}`);
     frame.remove();
   }
@@ -81,14 +92,17 @@ const wait = setInterval(() => {
 </script></body>"""
 
 
+def probe(pages, widths, themes):
+    """A page of ours that opens pages of the site."""
+    given = {"PAGES": pages, "WIDTHS": widths, "THEMES": themes}
+    return functools.reduce(lambda text, name: text.replace(name, json.dumps(given[name])), given, PROBE)
+
+
 class Server(SimpleHTTPRequestHandler):
     """The site's files, two pages of our own, and a list of what was asked for in vain."""
 
     missing: list[str] = []
-    own = {
-        "/__probe": PROBE.replace("PAGES", json.dumps(SEEN)).replace("WIDTHS", json.dumps(WIDTHS)),
-        "/__search": SEARCH,
-    }
+    own = {"/__probe": probe(SEEN, WIDTHS, ("light", "dark")), "/__search": SEARCH}
 
     def do_GET(self):
         if self.path in self.own:
@@ -110,7 +124,7 @@ class Server(SimpleHTTPRequestHandler):
 def browse(path, profile):
     """What a page of ours found, what the console was told, and what the server has not."""
     Server.missing = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, directory=str(SITE)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, directory=str(SITE)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=60000")
     away = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
@@ -131,6 +145,17 @@ def browse(path, profile):
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_pages_fit_and_the_console_is_silent(tmp_path):
     assert browse("/__probe", tmp_path) == ([], [], [])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_no_page_is_cut_on_a_phone(tmp_path):
+    made = ("_static/", "_modules/", "genindex", "py-modindex")
+    pages = sorted(path.relative_to(SITE).with_suffix("").as_posix() for path in SITE.rglob("*.html"))
+    pages = [name for name in pages if not name.startswith(made)]
+    assert len(pages) > 350
+    for i in range(0, len(pages), 60):  # a browser has a minute of its own time
+        Server.own["/__phone"] = probe(pages[i : i + 60], WIDTHS[:1], ("light",))
+        assert browse("/__phone", tmp_path / str(i)) == ([], [], [])
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
