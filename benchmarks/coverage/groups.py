@@ -1,4 +1,4 @@
-"""Do tests, intervals and reports of rows that belong together keep their promises with `groups=`?
+"""Are tests, intervals and reports of rows that belong together right with `groups=`?
 
     python -m benchmarks.coverage.groups [--repetitions 200]
 

@@ -1,4 +1,4 @@
-"""Do `subgroup_calibration` and `decompose` keep their promises for rows in groups?
+"""Are `subgroup_calibration` and `decompose` right for rows in groups?
 
     python -m benchmarks.coverage.groups_elsewhere [--repetitions 500]
 

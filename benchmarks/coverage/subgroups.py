@@ -1,4 +1,4 @@
-"""Do tests and intervals of `subgroup_calibration` keep their promises?
+"""Are p-values and intervals of `subgroup_calibration` right?
 
     python -m benchmarks.coverage.subgroups [--repetitions 200]
 
