@@ -8,7 +8,7 @@ the sum of weights: the mean weight is between them. Horizons are a quarter, a h
 time. The censoring distribution is that of all rows, and that of the first half (`reference`), judged on the second.
 Risks are uniform. Rows are those of the data sets that scikit-survival ships, and 200 drawn ones: Weibull events and
 exponential censoring, with times without ties, or rounded up to whole numbers, so that events and censorings are tied.
-`tests/measure/test_censoring.py` has copied scikit-survival's numbers for twelve rows.
+`tests/measure/test_censoring.py` has copied scikit-survival's numbers for *twelve rows*, which the data file has too.
 """
 
 from __future__ import annotations
@@ -114,14 +114,6 @@ def page(kept: Kept) -> Iterator[str]:
     yield "Largest difference of a weight and of a Brier score, and the range of mean weights."
     yield ""
     yield from table(("rows", "comparisons", "of a weight", "of a score", "mean weight"), _rows(kept))
-    yield ""
-    some = kept.where(rows=TWELVE)
-    yield f"Numbers of scikit-survival for twelve rows: times {', '.join(map(str, TIED['time']))}, events"
-    yield f"{', '.join(map(str, TIED['event']))}, and risks from 0.05 to 0.95 in equal steps."
-    yield ""
-    for i, horizon in enumerate(some["horizon"]):
-        weights = ", ".join(f"{some[f'their weight {j + 1}'][i]:.12g}" for j in range(len(TIED["time"])))
-        yield f"- horizon {horizon:g}: weights {weights}; Brier score {some['their score'][i]:.12g}"
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
