@@ -13,7 +13,7 @@ from .speed import one_thread  # noqa: F401 - before NumPy
 
 # isort: split
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -312,8 +312,8 @@ def answer(kept: Kept) -> str:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "*differs*: numbers of classes for which the numbers differ, in any sample. *gap*: the largest"
-    yield "difference where they agree. Arguments of ours are in the script."
+    yield f"*classes*: {_numbers(CLASSES)} where nothing is said. *differs*: those for which the numbers differ, in"
+    yield "any sample. *gap*: the largest difference where they agree. Arguments of ours are in the script."
     yield ""
     yield from table(("PyCalib", "here", "classes", "differs", "gap"), _lines(kept), texts=4)
     yield ""
@@ -329,7 +329,12 @@ def _lines(kept: Kept) -> Iterator[list[str]]:
         differs = [k for k, parts in by.items() if not all(one["agrees"].all() for one in parts)]
         gaps = [one["difference"].max() for k, parts in by.items() if k not in differs for one in parts]
         shown = "" if not gaps else f"{max(gaps):.1e}" if max(gaps) else "0"
-        yield [name, CALLS[names[0]].ours, ", ".join(map(str, classes)), ", ".join(map(str, differs)), shown]
+        told = "" if tuple(classes) == tuple(CLASSES) else _numbers(classes)
+        yield [name, CALLS[names[0]].ours, told, _numbers(differs), shown]
+
+
+def _numbers(classes: Iterable[int]) -> str:
+    return ", ".join(map(str, classes))
 
 
 EXPERIMENT = Experiment(

@@ -25,7 +25,7 @@ from calibrant import calibrators as c
 
 from ..charts import dots
 from ..experiment import Experiment
-from ..markdown import estimate, mean, table
+from ..markdown import estimate, table
 from ..provenance import Kept
 
 SUBGROUPS = {
@@ -120,7 +120,7 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     yield "What it costs beyond the better of the common map and each alone, in thousandths of log-loss, by the"
-    yield "standard deviations of slopes and shifts."
+    yield "standard deviations of slopes and shifts; standard errors are in the picture."
     yield ""
     yield from table(("classes, subgroups", *SPREADS), _rows(kept))
 
@@ -129,7 +129,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for k in CLASSES:
         for subgroups in SUBGROUPS:
             some = (kept.where(classes=k, subgroups=subgroups, spread=spread) for spread in SPREADS)
-            yield [f"{k}, {subgroups}", *(mean(beyond(one), 2) for one in some)]
+            yield [f"{k}, {subgroups}", *(f"{beyond(one).mean():.2f}" for one in some)]
 
 
 EXPERIMENT = Experiment(

@@ -55,11 +55,14 @@ def write(
     question, *rest = (doc or "").strip().split("\n\n")
     command = "\n".join(textwrap.dedent(one).format(**numbers) for one in rest if one.startswith("    "))
     setting = [one.format(**numbers) for one in rest if not one.startswith("    ")]
-    links = [f"[{one.name}]({os.path.relpath(one, path.parent)}): {_origin(one)}" for one in data]
+    links: dict[str, list[str]] = {}
+    for one in data:
+        links.setdefault(_origin(one), []).append(f"[{one.name}]({os.path.relpath(one, path.parent)})")
     parts = [f"# {question}", wrapped(answer), f"![{picture[1]}]({picture[0]})", "\n".join(table).strip(), "## Setting"]
     parts += [one if one.startswith("- ") else wrapped(one) for one in setting]
     parts += ["## Run it again", f"```bash\n{command}\n```", "All numbers:"]
-    write_text(path, "\n\n".join([*parts, "\n".join(f"- {link}" for link in links)]) + "\n")
+    files = "\n".join(f"- {', '.join(some)}: {origin}" for origin, some in links.items())
+    write_text(path, "\n\n".join([*parts, files]) + "\n")
 
 
 def _origin(path: Path) -> str:
