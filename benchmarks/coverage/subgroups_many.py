@@ -44,6 +44,7 @@ INTERVALS = "intervals"
 #: By how many subgroups a report would have, draws of the posterior.
 HOW = {"many": 400, "few": 2_000}
 LEVELS = (0.05, 0.01, 1e-3, 1e-4)
+DIGITS = (2, 2, 2, 3)
 TOGETHER, OF_INTERVALS = 250, 100
 TRUTHS = ("calibrated", "flat")
 
@@ -126,8 +127,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "P-values of calibrated subgroups up to a level, in per cent with standard errors, by the distribution of"
-    yield "scores and the rows of each subgroup, as of many and of few."
+    yield "P-values of calibrated subgroups up to a level, in per cent, by the distribution of scores and the rows of"
+    yield "each subgroup, as of many and of few. The picture has standard errors."
     yield ""
     yield from table(("subgroups", "as of", *(f"{100 * level:g} %" for level in LEVELS)), _rows(kept), texts=2)
 
@@ -136,11 +137,11 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for scores in SCORES:
         for how in HOW:
             shares = (share_of(kept, scores, how, f"p ≤ {level:g}") for level in LEVELS)
-            yield [scores, how, *(_shown(*pair, digits) for pair, digits in zip(shares, (2, 2, 2, 3), strict=True))]
-
-
-def _shown(value: float, error: float, digits: int = 2) -> str:
-    return f"{100 * value:.{digits}f} ± {100 * error:.{digits}f}"
+            yield [
+                scores,
+                how,
+                *(f"{100 * value:.{digits}f}" for (value, _), digits in zip(shares, DIGITS, strict=True)),
+            ]
 
 
 EXPERIMENT = Experiment(

@@ -87,19 +87,27 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Rejected from sums and from rows, in per cent of samples of both sizes or notions: of calibrated models,"
-    yield "and of overconfident ones (*over*)."
+    most = max(percent(held)[1] for _, parts in _cells(kept) for held in parts)
+    yield f"Rejected from sums and from rows, in per cent (standard errors of at most {most:.1f}) of samples of both"
+    yield "sizes or notions: of calibrated models, and of overconfident ones (*over*)."
     yield ""
     yield from table(("scores, estimator", "calibrated", "rows", "over", "rows"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
+    return ([name, *(f"{percent(held)[0]:.1f}" for held in parts)] for name, parts in _cells(kept))
+
+
+def _cells(kept: Kept) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """What was rejected of calibrated models, from sums and from rows, and of overconfident ones."""
     for kind in dict.fromkeys(scores.split(",")[0] for scores in SCORES):
         some = [scores for scores in SCORES if scores.startswith(kind)]
         for name in ESTIMATORS:
             parts = [[kept.where(scores=scores, model=model) for scores in some] for model in FACTORS]
-            held = (np.concatenate([p[f"{name}: {what}"] for p in of]) for of in parts for what in ("sums", "rows"))
-            yield [f"{kind}, {name}", *map(share, held)]
+            yield (
+                f"{kind}, {name}",
+                [np.concatenate([p[f"{name}: {what}"] for p in of]) for of in parts for what in ("sums", "rows")],
+            )
 
 
 EXPERIMENT = Experiment(
