@@ -327,8 +327,8 @@ def _spent() -> float:
 
 def _source(one: Experiment) -> Iterator[str]:
     about = one.kept.header
-    yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples are in"
-    yield f"`{one.data.relative_to(ROOT)}` (calibrant {about['calibrant']}, commit {about['commit']})."
+    yield f"Run again with `{about['command']}` ({float(about['seconds']) / 60:,.0f} CPU minutes). All samples:"
+    yield f"`{one.data.relative_to(ROOT)}` (commit {about['commit']})."
     if one.packages:
         yield f"Run on {about['machine']}, with {about['packages']}."
 

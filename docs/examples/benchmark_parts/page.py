@@ -10,16 +10,14 @@ estimators. All estimates took {hours}{wall}.
 
 A relative error is |estimate − truth| / truth. Its 95th percentile over the sets is taken for each distribution, then
 the median over distributions. An estimator that always gives 0 has a relative error of 1, so the bias is kept too. ±
-is one standard error, by a bootstrap of the {clusters} mixtures, because distributions of a mixture are not
-independent. A verdict is "{holds}" or "{fails}" where the sign is clear by {clear:g} standard errors, and
-"{undecided}" otherwise. The bars were set before the run: RMSE at most {bar:g} of the best of the 15, relative error
-at most {bar:g}, and {small_bar:g} for N ≤ {small}.
+is one standard error, by a bootstrap of the {clusters} mixtures. A verdict is "{holds}" or "{fails}" where the sign is
+clear by {clear:g} standard errors, else "{undecided}". The bars were set before the run: RMSE at most {bar:g} of the
+best of the 15, relative error at most {bar:g}, and {small_bar:g} for N ≤ {small}.
 
-The posterior of a mixture is known, so the truth needs no labels: {pool} points go into 2000 bins of their score, and
-a bin's gap is its mean of posterior − score. The sign of a gap is found in one half of the points, and the gap in the
-other; the plain sum of absolute gaps, from posteriors or labels, is too high: by {excess}. Estimators whose name has
-*l2* are judged by the truth of norm 2. A class-wise estimate takes every class, and time is that of an estimate in
-batches, where the first that needs it pays for what estimators share.
+The posterior of a mixture is known, so the truth needs no labels: {pool} points go into 2000 bins of their score, whose
+gap is the mean of posterior − score. Half of the points give a gap's sign, the others its size; the plain sum of
+absolute gaps, from posteriors or labels, is too high by {excess}. Estimators named *l2* are judged by the truth of norm
+2. A class-wise estimate takes every class.
 
 The same comparison on distributions that nothing was chosen on (other mixtures, models of real tables, networks):
 [benchmarks/arena/reporting.md](../benchmarks/arena/reporting.md). The setting of the authors' code:
