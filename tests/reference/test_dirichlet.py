@@ -99,6 +99,31 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
     assert cal.calibration_error(y, f, **problem) == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("orientation", ["data", "query"])
+@pytest.mark.parametrize("debias", [None, "square"])
+def test_no_weight_is_a_subnormal_number(orientation, debias, monkeypatch):
+    """With them a processor is several times slower. Weights of nothing but for those change no digit."""
+    rng = np.random.default_rng(4)
+    y, f, _ = sample(6, 120, rng, temperature=0.3)
+    seen = []
+    for name in ("add", "add_squares"):
+        for kind in (simplex_kernel._Values, simplex_kernel._Classes):
+            was = getattr(kind, name)
+            monkeypatch.setattr(
+                kind, name, lambda self, out, w, part, was=was: seen.append(w.copy()) or was(self, out, w, part)
+            )
+    problem = {"notion": "canonical", "norm": 2, "labels": range(6)}
+    estimator = cal.estimators.DirichletKernel(0.004, orientation, debias)
+    value = cal.calibration_error(y, f, estimator=estimator, **problem)
+    weights = np.concatenate([w.ravel() for w in seen])
+    assert not ((weights > 0) & (weights < np.finfo(float).tiny)).any()
+    monkeypatch.setattr(simplex_kernel, "_LEAST", -np.inf)
+    seen.clear()
+    assert cal.calibration_error(y, f, estimator=estimator, **problem) == pytest.approx(value, rel=1e-14)
+    weights = np.concatenate([w.ravel() for w in seen])
+    assert ((weights > 0) & (weights < np.finfo(float).tiny)).any()
+
+
 def test_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(9)
     y, f, _ = sample(5, 1600, rng)

@@ -63,6 +63,9 @@ LEAST = 1e-6
 _TILE, _HIGH, _WIDE = 1 << 19, 64, 1024
 #: Sums of weights below this have lost digits, or their squares have.
 _LOST = 1e-100
+#: Logarithms of weights below this are raised to it: nothing beside ``_LOST``, and neither they nor their squares are
+#: subnormal numbers, with which a processor is several times slower.
+_LEAST = -300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +237,8 @@ class _Product(NamedTuple):
     """Logarithms of weights of some rows on all samples: ``left @ right``, and what differs at a row's own place.
 
     ``right`` lies in blocks of columns, each in one piece of memory: a product with part of a wide matrix is slower.
-    ``home`` is added there, and ``factor`` makes single samples' squares of what repeats weigh together.
+    ``home`` is added there, and ``factor`` makes single samples' squares of what repeats weigh together. ``steep``:
+    whether logarithms may lie below ``_LEAST``.
     """
 
     left: FloatArray
@@ -242,10 +246,12 @@ class _Product(NamedTuple):
     rows: AnyArray
     home: FloatArray
     factor: FloatArray
+    steep: bool
 
     def of(self, here: AnyArray | slice) -> _Product:
         """Some of the rows."""
-        return _Product(self.left[here], self.right, self.rows[here], self.home[here], self.factor[here])
+        some = {name: getattr(self, name)[here] for name in ("left", "rows", "home", "factor")}
+        return self._replace(**some)
 
 
 class _Values(NamedTuple):
@@ -357,6 +363,7 @@ def _summed(
         place[rows],
         (_log(sample.others_at_home) - np.log(sample.mass))[rows],
         np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows],
+        bool(sample.logs.min() / h + weigh.min() - highest.max() < _LEAST),
     )
     sums = np.zeros((len(rows), k + 1))
     square_sums = None if second is None else np.zeros((len(rows), k + 1))
@@ -392,6 +399,8 @@ def _block_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, squ
         if own:
             at = np.flatnonzero((product.rows >= start) & (product.rows < part.stop))
             weight[at, product.rows[at] - start] += product.home[at]
+        if product.steep:
+            np.maximum(weight, _LEAST, out=weight)
         np.exp(weight, out=weight)
         of.add(sums, weight, part)
         if squares is not None:
@@ -409,6 +418,7 @@ def _careful_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, s
     weight[own, product.rows] += product.home
     top = weight.max(axis=1, keepdims=True)
     weight -= np.where(np.isfinite(top), top, 0.0)
+    weight[weight < _LEAST] = -np.inf
     np.exp(weight, out=weight)
     every = slice(0, weight.shape[1])
     of.add(sums, weight, every)

@@ -14,6 +14,9 @@ from torch.autograd.function import once_differentiable
 TILE = 1 << 19
 #: Powers of 2 are about twice as fast as those of e.
 LOG2E = math.log2(math.e)
+#: Logarithms (in base 2) of weights that count as none: far below rounding, and squares of others are no subnormal
+#: numbers, with which a CPU is several times slower.
+LEAST = {torch.float32: -60.0, torch.float64: -500.0}
 
 
 class NeighbourMeans(NamedTuple):
@@ -68,7 +71,7 @@ class _Averages(torch.autograd.Function):
         turned = values.T.contiguous()
         for rows, weights in _tiles(left * LOG2E, right):
             top = weights.amax(dim=1, keepdim=True)
-            weights.sub_(top).exp2_()
+            _powers(weights.sub_(top))
             total = weights.sum(dim=1, keepdim=True)
             torch.add(top, total.log2(), out=log_sum[rows])
             # Products of a few columns are faster turned, with the long side last.
@@ -101,7 +104,7 @@ class _Averages(torch.autograd.Function):
         turned = right.T.contiguous()
         memory: Tensor | None = None
         for rows, weights in _tiles(torch.cat([left * LOG2E, -log_sum], dim=1), torch.cat([right, ones], dim=1)):
-            weights.exp2_()
+            _powers(weights)
             memory = torch.empty_like(weights) if memory is None else memory
             if to_values is not None:
                 to_values.addmm_(by_mean[rows].T, weights)
@@ -119,6 +122,11 @@ class _Averages(torch.autograd.Function):
             None if to_values is None else to_values.T,
             None if to_second is None else to_second.T,
         )
+
+
+def _powers(logs: Tensor) -> Tensor:
+    """Powers of 2, in place; where it saves time, those that would be next to nothing are nothing."""
+    return (torch.threshold_(logs, LEAST[logs.dtype], -torch.inf) if logs.is_cpu else logs).exp2_()
 
 
 def _tiles(left: Tensor, right: Tensor) -> Iterator[tuple[slice, Tensor]]:
