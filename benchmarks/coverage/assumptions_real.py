@@ -83,16 +83,17 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Intervals that cover the error, in per cent with standard errors over data sets; *shown*: lower ends of the"
-    yield "default above 0. In the picture: their widths."
+    yield "Intervals that cover the error, in per cent, the default's with standard errors over data sets; *shown*: its"
+    yield "lower ends above 0. In the picture: their widths."
     yield ""
     yield from table(("models", "notion, rows", *ASSUMED, "shown"), _rows(kept), texts=2)
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for group, name in _cells(kept):
-        covered = [mean(_covered(kept, group, name, assume), 1).removesuffix(" ± nan") for assume in ASSUMED]
-        yield [group, name, *covered, f"{_covered(kept, group, name, 'smooth', 'above 0').mean():.0f} %"]
+        default, *others = (_covered(kept, group, name, assume) for assume in ASSUMED)
+        shown = f"{_covered(kept, group, name, 'smooth', 'above 0').mean():.0f} %"
+        yield [group, name, mean(default, 1).removesuffix(" ± nan"), *(f"{one.mean():.1f}" for one in others), shown]
 
 
 def _cells(kept: Kept) -> list[tuple[str, str]]:

@@ -80,12 +80,14 @@ def picture(kept: Kept) -> Figure:
         for notion in NOTIONS
         for scores in SCORES
     }
-    return dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
+    drawn = dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
+    drawn.axes[0].set_xlim(left=0)
+    return drawn
 
 
 def page(kept: Kept) -> Iterator[str]:
     yield "Calibrated samples in which the test of all rows rejects (4 % may), the test of any class (1 %), or either"
-    yield "(5 %), in per cent with standard errors. Both kinds of scores together."
+    yield "(5 %, with standard errors), in per cent. Both kinds of scores together."
     yield ""
     yield from table(("samples", "notion", *MAY), _rows(kept), texts=2)
 
@@ -94,7 +96,8 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
     for size in SIZES:
         some = kept.where(size=size)
         for notion in NOTIONS:
-            yield [size, notion, *(share(some[f"{notion}: {what}"]) for what in MAY)]
+            *parts, either = (some[f"{notion}: {what}"] for what in MAY)
+            yield [size, notion, *(f"{percent(one)[0]:.1f}" for one in parts), share(either)]
 
 
 EXPERIMENT = Experiment(
