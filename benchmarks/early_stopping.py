@@ -146,7 +146,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Measures at the epoch that a rule chooses, with standard errors, by the number of validation images."
+    yield "Measures at the epoch that a rule chooses, losses with standard errors, by the number of validation images."
     yield ""
     yield from table(("images", "rule", "log-loss", "calibrated", "accuracy, %", "epoch"), _rows(kept), texts=2)
 
@@ -156,7 +156,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
         for rule in RULES:
             pairs = {name: estimate(kept[f"{n}, {rule}: {name}"]) for name in MEASURES}
             shown = [
-                f"{v:.{d}f}" + f" ± {e:.{d}f}" * (d > 0)
+                f"{v:.{d}f}" + f" ± {e:.{d}f}" * (d > 2)
                 for (v, e), d in zip(pairs.values(), MEASURES.values(), strict=True)
             ]
             yield [str(n), rule, *shown]

@@ -110,20 +110,20 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "CPU seconds, peak memory, and what came out: the value, or the log-loss before and after the fit."
+    yield "CPU seconds, peak memory, and what came out: the value, or of calibrators the log-loss after the fit (before:"
+    yield f"{kept.where(call=next(iter(FITS)))['given'].mean():.4f})."
     yield ""
-    yield from table(("call", "CPU s", "peak MiB", "value", "fitted"), _rows(kept))
+    yield from table(("call", "CPU s", "peak MiB", "value"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
     for call in (*MEASURES, *FITS):
         some = kept.where(call=call)
         if not some["ended"].all():
-            yield [call, "failed", "", "", ""]
+            yield [call, "failed", "", ""]
             continue
-        value = some["value" if call in MEASURES else "given"].mean()
-        after = f"{some['fitted'].mean():.4f}" if call in FITS else ""
-        yield [call, f"{some['seconds'].mean():,.1f}", f"{some['peak'].mean():,.0f}", f"{value:.4g}", after]
+        out = f"{some['value'].mean():.4g}" if call in MEASURES else f"{some['fitted'].mean():.4f}"
+        yield [call, f"{some['seconds'].mean():,.1f}", f"{some['peak'].mean():,.0f}", out]
 
 
 EXPERIMENT = Experiment(

@@ -80,9 +80,9 @@ def picture(kept: Kept) -> Figure:
         for notion in NOTIONS
         for scores in SCORES
     }
-    drawn = dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
-    drawn.axes[0].set_xlim(left=0)
-    return drawn
+    figure = dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
+    figure.axes[0].set_xlim(left=0)
+    return figure
 
 
 def page(kept: Kept) -> Iterator[str]:
