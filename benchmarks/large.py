@@ -110,8 +110,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "CPU seconds, peak memory, and what came out: the value, or of calibrators the log-loss after the fit (before:"
-    yield f"{kept.where(call=next(iter(FITS)))['given'].mean():.4f})."
+    yield "CPU seconds, peak memory, and what came out: the value, or of calibrators the log-loss after the fit"
+    yield f"(before: {kept.where(call=next(iter(FITS)))['given'].mean():.4f})."
     yield ""
     yield from table(("call", "CPU s", "peak MiB", "value"), _rows(kept))
 
