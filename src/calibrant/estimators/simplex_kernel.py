@@ -250,8 +250,7 @@ class _Product(NamedTuple):
 
     def of(self, here: AnyArray | slice) -> _Product:
         """Some of the rows."""
-        some = {name: getattr(self, name)[here] for name in ("left", "rows", "home", "factor")}
-        return self._replace(**some)
+        return self._replace(**{name: getattr(self, name)[here] for name in ("left", "rows", "home", "factor")})
 
 
 class _Values(NamedTuple):
