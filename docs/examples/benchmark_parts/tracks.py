@@ -4,9 +4,9 @@
     python docs/examples/benchmark_page.py --tracks TRACK_RUN_FOLDER --only tracks --docs docs
 
 These are distributions beside the mixtures of [benchmark.md](benchmark.md) whose truth is known too: {tracks}. There
-are {sets} samples of each size (seed {seed}); {pieces} of the run are done.{remark} The best of the 15 is chosen with
-hindsight for each track, notion and size, and anew in each bootstrap sample of the distributions. Errors are medians
-over the miscalibrated distributions; ± is one standard error, where there are enough distributions for one.
+are {sets} samples of each size (seed {seed}).{unfinished}{remark} The best of the 15 is chosen with hindsight for each
+track, notion and size, and anew in each bootstrap sample of the distributions. Errors are medians over the
+miscalibrated distributions.
 
 All that an estimator gives for a calibrated distribution is false alarm: [{estimators}](benchmark/{estimators}) has
 its mean, and the RMSE of large samples.
@@ -208,7 +208,7 @@ def page(docs: Path) -> None:
         tracks="; ".join(f"`{name}`, {WORDS.get(name, name)}" for name in tracks),
         sets=about["sets"],
         seed=about["seed"],
-        pieces=f"{about['pieces']} pieces",
+        unfinished="" if len({*about["pieces"].split(" of ")}) == 1 else f" Only {about['pieces']} pieces are done.",
         remark=f" {about['remark']}" if "remark" in about else "",
         estimators=paths[1].name,
     )
