@@ -2,7 +2,7 @@
 
 The address of the repository is one setting, ``repository`` below ``[tool.hatch.metadata.hooks.custom]`` in
 `pyproject.toml`. While it is empty no address is invented: the packaged README has the words of links to files,
-without the links, and no pictures, and the build says so.
+without the links, and no pictures, and the build says so. ``email``, that of the authors, is another.
 """
 
 import re
@@ -28,7 +28,7 @@ def for_an_index(text: str, repository: str, tag: str) -> str:
 
 
 class Metadata(MetadataHookInterface):
-    """Fills in ``readme`` and ``urls``."""
+    """Fills in ``readme``, ``urls`` and ``authors``."""
 
     def update(self, metadata: dict) -> None:
         repository, site = self.config["repository"].rstrip("/"), self.config["documentation"]
@@ -39,6 +39,8 @@ class Metadata(MetadataHookInterface):
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         text = for_an_index(text, repository, f"v{metadata['version']}")
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        email = {"email": self.config["email"]} if self.config["email"] else {}
+        metadata["authors"] = [{"name": "The calibrant developers", **email}]
         urls = {"Documentation": site}
         if repository:
             urls |= {

@@ -48,13 +48,18 @@ def test_links_to_headings_and_sites_are_left_alone(build):
 
 
 @pytest.mark.parametrize(
-    ("address", "links"), [("", {}), ("https://example.org/c/", {"Source", "Issues", "Changelog"})]
+    ("address", "email", "links"),
+    [("", "", {}), ("https://example.org/c/", "c@example.org", {"Source", "Issues", "Changelog"})],
 )
-def test_the_hook_fills_in_readme_and_urls(build, address, links, capsys):
+def test_the_hook_fills_in_what_depends_on_the_owner(build, address, email, links, capsys):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]
     metadata = {"version": "1.2.3"}
-    hook = build.Metadata(str(ROOT), {"repository": address, "documentation": ""})
+    hook = build.Metadata(str(ROOT), settings | {"repository": address, "email": email})
     hook.update(metadata)
+    assert metadata.keys() - {"version"} == set(project["project"]["dynamic"])
     assert metadata["urls"].keys() == set(links)
+    assert metadata["authors"] == [{"name": "The calibrant developers"} | ({"email": email} if email else {})]
     assert metadata["readme"]["content-type"] == "text/markdown"
     assert ("no repository is set" in capsys.readouterr().err) == (address == "")
 
