@@ -300,6 +300,22 @@ def test_tracks(finished):
     assert f"Of {len(against)} cells" in text
 
 
+def test_unfinished_tracks_say_so(finished, parts, tmp_path):
+    from benchmark_parts import tracks
+
+    docs = finished[1]
+    assert "pieces are done" not in (docs / "benchmark_tracks.md").read_text("utf-8")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "benchmark").mkdir()
+    for name in ("tracks.csv", "tracks_estimators.csv"):
+        text = (docs / "benchmark" / name).read_text("utf-8")
+        changed = re.sub(r"# pieces: \d+ of \d+", "# pieces: 3 of 9", text)
+        assert changed != text
+        (tmp_path / "benchmark" / name).write_text(changed, encoding="utf-8")
+    tracks.page(tmp_path)
+    assert "Only 3 of 9 pieces are done." in " ".join((tmp_path / "benchmark_tracks.md").read_text("utf-8").split())
+
+
 def test_an_unfinished_run_says_so(finished, tmp_path):
     """Half of the pieces, one of them without the default: the page is of the others and says how many."""
     folder, _, _, frame, _ = finished

@@ -63,8 +63,8 @@ LEAST = 1e-6
 _TILE, _HIGH, _WIDE = 1 << 19, 64, 1024
 #: Sums of weights below this have lost digits, or their squares have.
 _LOST = 1e-100
-#: Logarithms of weights below this are raised to it: nothing beside ``_LOST``, and neither they nor their squares are
-#: subnormal numbers, with which a processor is several times slower.
+#: Logarithms of weights below this are raised to it (beside ``_LOST`` they are nothing) or, in sums relative to the
+#: largest weight, count as none: neither they nor their squares are subnormal numbers, which slow a processor down.
 _LEAST = -300.0
 
 
