@@ -81,7 +81,7 @@ def picture(kept: Kept) -> Figure:
         for scores in SCORES
     }
     figure = dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
-    figure.axes[0].set_xlim(left=0)
+    figure.axes[0].set_xlim(left=-0.25)  # room for marks at 0
     return figure
 
 
