@@ -191,15 +191,20 @@ def test_of_two_writers_one_wins(tmp_path, links, monkeypatch):
         assert [path.read_text()] == done
 
 
+#: The command, which waits for good before its file, written whole, takes its name.
+HELD = """
+import os, runpy, time
+os.fsync = lambda *_: time.sleep(600)
+runpy.run_module("calibrant", run_name="__main__")
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_nothing(tmp_path, rows, model, number):
-    big, out = tmp_path / "big.csv", tmp_path / "out"
+    out = tmp_path / "out"
     out.mkdir()
-    with big.open("w") as file:
-        file.write("y_true,y_prob\n")
-        file.writelines(f"{i % 2},{(i % 997) / 997}\n" for i in range(600_000))
-    args = [*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv")]
+    args = [sys.executable, "-c", HELD, "apply", str(model), str(rows), "--out", str(out / "o.csv")]
     # Under nohup a signal is ignored, and that is inherited.
     process = subprocess.Popen(args, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     deadline = time.monotonic() + 60
@@ -219,14 +224,15 @@ def test_kills_at_random_moments_lose_nothing_and_are_swept(tmp_path, model):
     with big.open("w") as file:
         file.write("y_true,y_prob\n")
         file.writelines(f"{i % 2},{(i % 997) / 997}\n" for i in range(100_000))
-    args = [*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv"), "--force"]
+    args = ["apply", str(model), str(big), "--out", str(out / "o.csv"), "--force"]
     rng = np.random.default_rng(0)
-    assert subprocess.run(args, capture_output=True).returncode == 0
+    assert subprocess.run([*COMMAND, *args], capture_output=True).returncode == 0
     whole = (out / "o.csv").read_bytes()
     left = 0
-    for _ in range(6):
+    for trial in range(6):
         (out / "o.csv").write_text("old")
-        process = subprocess.Popen(args, stderr=subprocess.DEVNULL)
+        command = (sys.executable, "-c", HELD) if trial == 0 else COMMAND  # of the others any may end before its kill
+        process = subprocess.Popen([*command, *args], stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while len(os.listdir(out)) < 2 and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.001)  # until it writes
@@ -236,7 +242,7 @@ def test_kills_at_random_moments_lose_nothing_and_are_swept(tmp_path, model):
         assert (out / "o.csv").read_bytes() in (b"old", whole)
         left += len(os.listdir(out)) > 1
     assert left
-    assert subprocess.run(args, capture_output=True).returncode == 0
+    assert subprocess.run([*COMMAND, *args], capture_output=True).returncode == 0
     assert os.listdir(out) == ["o.csv"]
 
 
