@@ -194,7 +194,7 @@ def test_default_against_the_best(finished):
         sum(row[f"{measure}_ratio"] <= row[f"{measure}_bar"] for row in found.filter(notion="confidence").to_dicts())
         for measure in ("rel_p95", "rmse")
     ]
-    assert f"{met[0]} and {met[1]} of 3 (confidence)" in " ".join(text.split())
+    assert f"{met[0]} and {met[1]} of 3 sizes (confidence)" in " ".join(text.split())
 
 
 def test_every_estimator(finished):
@@ -418,7 +418,7 @@ def test_the_page_as_published(finished):
           for m in ("abs_p95", "rel_p95")}  # fmt: skip
     low, high = at["abs_p95"].min(), at["abs_p95"].max()
     inside = at["abs_p95"].is_between(0.13, 0.36).sum()
-    said = f"confidence absolute errors are {low:.2f} to {high:.2f} ({inside} of 15 within the published 0.13 to 0.36)"
+    said = f"absolute errors are {low:.2f} to {high:.2f} (confidence; {inside} of 15 within the published 0.13 to 0.36)"
     assert said in " ".join(page.split())
 
 

@@ -5,7 +5,7 @@
     python docs/examples/benchmark_page.py --docs docs      # the page, from its data files
 
 The experiment is that of Posocco & Bonnefoy (2021, *Estimating Expected Calibration Errors*, §5): {what}. There are
-{sets_of} evaluation sets of each of {sizes} sizes from {least} to {most} rows, the same for all of {estimators}
+{sets_of} evaluation sets of each of {sizes} sizes from {least} to {most} rows, the same for all {estimators}
 estimators. All estimates took {hours}{wall}.
 
 A relative error is |estimate − truth| / truth. Its 95th percentile over the sets is taken for each distribution, then
@@ -17,9 +17,9 @@ best of the 15, relative error at most {bar:g}, and {small_bar:g} for N ≤ {sma
 The posterior of a mixture is known, so the truth needs no labels: {pool} points go into 2000 bins of their score, whose
 gap is the mean of posterior − score. Half of the points give a gap's sign, the others its size; the plain sum of
 absolute gaps, from posteriors or labels, is too high by {excess}. Estimators named *l2* are judged by the truth of norm
-2. A class-wise estimate takes every class.
+2. Class-wise estimates use every class.
 
-The same comparison on distributions that nothing was chosen on (other mixtures, models of real tables, networks):
+The same comparison on distributions that played no part in any choice (other mixtures, real models):
 [benchmarks/arena/reporting.md](../benchmarks/arena/reporting.md). The setting of the authors' code:
 [benchmark_as_published.md](benchmark_as_published.md). Beta scores, networks, rare positives, probability vectors and
 a million rows: [benchmark_tracks.md](benchmark_tracks.md).
@@ -67,7 +67,7 @@ def answer(about: Summed, default: pl.DataFrame, claims: pl.DataFrame) -> str:
         far.append(_ratio(ends[-1], "rel_p95"))
         bias.append(_number(ends[0], "bias").percent())
         met = [_met(rows, measure) for measure in ("rel_p95", "rmse")]
-        bars.append(f"{met[0].sum()} and {met[1].sum()} of {len(rows)} ({words.lower()})")
+        bars.append(f"{met[0].sum()} and {met[1].sum()} of {len(rows)} sizes ({words.lower()})")
         behind = rows.filter(~met[1])
         if behind.height:
             span = f"{behind['rmse_ratio'].min():.2f} to {behind['rmse_ratio'].max():.2f} times the best"
@@ -83,9 +83,9 @@ def answer(about: Summed, default: pl.DataFrame, claims: pl.DataFrame) -> str:
     return (
         f"{unfinished}The relative error of calibrant's default is {near[0]} (confidence) and {near[1]} (class-wise) "
         f"times that of the best of 15 published estimators, chosen in hindsight, at N = {first}, and {far[0]} and "
-        f"{far[1]} times at N = {last}. The bars for relative error and RMSE are met at {' and '.join(bars)} sizes."
+        f"{far[1]} times at N = {last}. The bars for relative error and RMSE are met at {' and '.join(bars)}."
         f"{''.join(missed)}{_networks()} The default is biased by {bias[0]} and {bias[1]} at "
-        f"N = {first}. Of the paper's statements for either notion {held}."
+        f"N = {first}. Of the paper's statements, counted per notion, {held}."
     )
 
 
@@ -116,8 +116,8 @@ def page(docs: Path, command: str) -> None:
     mixtures = len(c.classes) * len(c.dimensions) * c.mixtures
     excess = found["truths"].filter(pl.col("truth") != "truth")
     said = (
-        "What the paper says, and what holds here. A number is the ratio of errors, or of truths: the geometric mean "
-        "over distributions, sizes and pairs of estimators. Standard errors are in claims.csv."
+        "The table says which of the paper's statements hold here. Numbers are ratios of errors, or of truths: "
+        "geometric means over distributions, sizes and pairs of estimators. Standard errors are in claims.csv."
     )
     hours = about.about["processor_seconds"]
     wall = about.about.get("wall")
