@@ -1,14 +1,14 @@
-"""Are `calibrant.censoring_weights` and the weighted Brier score those of scikit-survival?
+"""Do `calibrant.censoring_weights` and the weighted Brier score agree with scikit-survival?
 
     python -m benchmarks.censoring [--repetitions 200]
 
-Needs `pip install scikit-survival==0.28.0`. Weights are compared with those of `CensoringDistributionEstimator`, Brier
-scores with `sksurv.metrics.brier_score`, which divides by the number of rows where `calibrant.brier_score` divides by
-the sum of weights: the mean weight is between them. Horizons are a quarter, a half and three quarters of the longest
-time. The censoring distribution is that of all rows, and that of the first half (`reference`), judged on the second.
-Risks are uniform. Rows are those of the data sets that scikit-survival ships, and 200 drawn ones: Weibull events and
-exponential censoring, with times without ties, or rounded up to whole numbers, so that events and censorings are tied.
-`tests/measure/test_censoring.py` has copied scikit-survival's numbers for *twelve rows*, which the data file has too.
+Needs `pip install scikit-survival==0.28.0`. Weights are compared with those of `CensoringDistributionEstimator`, and
+Brier scores with `sksurv.metrics.brier_score`. The latter divides by the number of rows and `calibrant.brier_score` by
+the sum of weights, so ours are multiplied by the mean weight. Horizons are a quarter, a half and three quarters of the
+longest time. The censoring distribution comes from all rows, or from the first half (`reference`) and is applied to the
+second. Risks are uniform. Rows are those of scikit-survival's data sets, or 200 drawn ones with Weibull events and
+exponential censoring. Drawn times have no ties, or are rounded up to whole numbers, so that events and censorings are
+tied. Scikit-survival's numbers for *twelve rows* are in the data file and in `tests/measure/test_censoring.py`.
 """
 
 from __future__ import annotations
@@ -103,15 +103,15 @@ def sample(rows: str, seed: int) -> dict[str, list[float]]:
 
 def answer(kept: Kept) -> str:
     weight, score = kept["weight"].max(), kept["score"].max()
-    same = "Both are" if max(weight, score) < EQUAL else "Not everywhere"
+    same = "agree" if max(weight, score) < EQUAL else "do not agree everywhere"
     return (
-        f"{same}: in {len(kept):,} comparisons the largest difference of a weight is {_shown(weight)}, and that of a "
-        f"Brier score {_shown(score)}."
+        f"Both {same}: in {len(kept):,} comparisons the largest difference is {_shown(weight)} for weights and "
+        f"{_shown(score)} for Brier scores."
     )
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Largest difference of a weight and of a Brier score, and the range of mean weights."
+    yield "The table gives the largest differences of weights and Brier scores, and the range of mean weights."
     yield ""
     yield from table(("rows", "comparisons", "of a weight", "of a score", "mean weight"), _rows(kept))
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.contradictions [--repetitions 5000]
 
-Labels, probabilities, weights, groups, classes, notions, levels and thresholds are drawn at random: 1 to 3,000 rows of
-one score, or of 2 or 4 classes. Status, p-value, intervals, regions, gains and words of each report are compared with
-each other and with its rows, as `tests/property/test_verdict.py` does with fewer reports. A warning that is not the
-package's own counts as an error.
+Labels, probabilities, weights, groups, classes, notions, levels and thresholds are random, for 1 to 3,000 rows of one
+score, or 2 or 4 classes. Status, p-value, intervals, regions, gains and words of each report are compared with each
+other and with its rows, as `tests/property/test_verdict.py` does with fewer reports. A warning not issued by the
+package counts as an error.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ def sample(reports: str, seed: int) -> dict[str, float]:
 def answer(kept: Kept) -> str:
     wrong, failed = kept["contradicts itself"], kept["ends with an error"]
     seeds = [seed for seed, bad in zip(kept.columns["seed"], wrong + failed, strict=True) if bad]
+    one, two = (f"{int(bad.sum()):,}" if bad.any() else "none" for bad in (wrong, failed))
+    itself = "contradict themselves" if wrong.sum() > 1 else "contradicts itself"
     return (
-        f"{int(wrong.sum()):,} of {len(kept):,} reports contradict themselves ({share(wrong)} %), and "
-        f"{int(failed.sum()):,} end with an error" + (f": those of the seeds {', '.join(seeds)}." if seeds else ".")
+        f"{one.capitalize()} of {len(kept):,} reports {itself} ({share(wrong)} %), and {two} "
+        f"{'end' if failed.sum() > 1 else 'ends'} with an error" + (f" (seeds: {', '.join(seeds)})." if seeds else ".")
     )
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Reports by status and by whether it matters (`Report.evidence`)."
+    yield "The table counts reports by status and whether the error matters (`Report.evidence`)."
     yield ""
     yield from table(("status", "matters", "reports"), _rows(kept), texts=2)
 

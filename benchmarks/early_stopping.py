@@ -4,13 +4,12 @@
 
 A validation loss has two parts: the calibration error, which a temperature removes after training, and the rest, the
 refinement. `torch.Refinement` is the loss after a temperature was fitted to the same validation rows. Berta,
-Holzmüller, Jordan & Bach ([arXiv:2501.19195](https://arxiv.org/abs/2501.19195)) stop at its minimum, and calibrate
-then.
+Holzmüller, Jordan & Bach ([arXiv:2501.19195](https://arxiv.org/abs/2501.19195)) stop at its minimum and then calibrate.
 
-The CNN of [docs/training.md](../docs/training.md) is trained on 300 of scikit-learn's digits with cross-entropy for 150
-epochs. A sample has its own split, first weights and batches, and 300 validation images, or the first 60 of them; all
-rules choose among the same epochs. Measures are of 1,197 test images, *calibrated* after a temperature was fitted to
-the validation images at the chosen epoch.
+The CNN of [docs/training.md](../docs/training.md) is trained with cross-entropy on 300 of scikit-learn's digits for 150
+epochs. Each sample has its own split, initial weights and batches. It has 300 validation images, or the first 60 of
+them. All rules choose among the same epochs. Measures are for 1,197 test images. *Calibrated* losses are after a
+temperature was fitted to the validation images at the chosen epoch.
 """
 
 from __future__ import annotations
@@ -117,11 +116,12 @@ def _said(kept: Kept, rule: str, measure: str) -> str:
 def answer(kept: Kept) -> str:
     lower = {rule: [n for n in VALIDATION if clearly(kept, n, rule, -1)] for rule in ("log-loss", LAST)}
     higher = [n for n in VALIDATION if clearly(kept, n, LAST, 1)]
-    some, last, worse = (_numbers(one) for one in (lower["log-loss"], lower[LAST], higher))
+    some = _numbers(lower["log-loss"], "neither number of")
+    last, worse = (_numbers(one, "neither number") for one in (lower[LAST], higher))
     return (
-        f"The epoch of the least refinement has a lower calibrated log-loss than that of the least validation loss "
-        f"with {some} validation images ({_said(kept, 'log-loss', 'calibrated')}). Than the last epoch it has a lower "
-        f"one with {last}, and a higher one with {worse} ({_said(kept, LAST, 'calibrated')})."
+        f"Stopping by refinement gives a lower calibrated log-loss than stopping by validation loss with {some} "
+        f"validation images ({_said(kept, 'log-loss', 'calibrated')}). Compared with the last epoch, the loss is lower "
+        f"with {last} and higher with {worse} ({_said(kept, LAST, 'calibrated')})."
     )
 
 
@@ -131,8 +131,8 @@ def clearly(kept: Kept, n: int, rule: str, sign: int) -> bool:
     return sign * value > 2 * error
 
 
-def _numbers(some: list[int]) -> str:
-    return " and ".join(map(str, some)) or "neither number"
+def _numbers(some: list[int], neither: str) -> str:
+    return " and ".join(map(str, some)) or neither
 
 
 def picture(kept: Kept) -> Figure:
@@ -142,11 +142,12 @@ def picture(kept: Kept) -> Figure:
         for name, measure in (("as trained", "log-loss"), ("calibrated", "calibrated"))
     }
     names = [f"{n} images, {rule if rule == LAST else f'least {rule}'}" for n, rule in lines]
-    return dots(names, series, "test log-loss at the least refinement, minus that of the other rule", 0.0)
+    return dots(names, series, "test log-loss at the least refinement minus that of the other rule", 0.0)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Measures at the epoch that a rule chooses, losses with standard errors, by the number of validation images."
+    yield "The table gives measures at the epoch that each rule chooses, by the number of validation images. Losses"
+    yield "have standard errors."
     yield ""
     yield from table(("images", "rule", "log-loss", "calibrated", "accuracy, %", "epoch"), _rows(kept), texts=2)
 

@@ -1,10 +1,10 @@
-"""Does everything that takes several classes end well on 100,000 rows of 300?
+"""Does everything that takes several classes finish on 100,000 rows of 300 classes?
 
     python -m benchmarks.large [--repetitions 1]
 
-Logits are normal (standard deviation 1.5), true ones 0.6 times as far apart; scores are float32. Each call has a
-process of its own with one thread and at most 12 GiB. Log-losses are of the rows of the fit: they say that a fit ended,
-not that it helps.
+Logits are normal with standard deviation 1.5, and the true logits are 0.6 times these. Scores are float32. Each call
+has its own process with one thread and at most 12 GiB. Log-losses are for the rows of the fit. They show that a
+fit finished, not that it helps.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def answer(kept: Kept) -> str:
     failed = ", ".join(call for call in calls if call not in ended)
     warned = ", ".join(call for call, some in ended.items() if some["warnings"].any())
     return (
-        f"{len(ended)} of {len(calls)} calls end; {failed or 'none'} fails, and {warned or 'none'} warns. The longest, "
-        f"`{most['seconds']}`, takes {ended[most['seconds']]['seconds'].mean():,.0f} CPU seconds; the largest peak, of "
-        f"`{most['peak']}`, is {ended[most['peak']]['peak'].mean():,.0f} MiB."
+        f"{len(ended)} of {len(calls)} calls finish (failures: {failed or 'none'}; warnings: {warned or 'none'}). The "
+        f"longest, `{most['seconds']}`, takes {ended[most['seconds']]['seconds'].mean():,.0f} CPU seconds. The largest "
+        f"peak memory is {ended[most['peak']]['peak'].mean():,.0f} MiB, for `{most['peak']}`."
     )
 
 
@@ -110,7 +110,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "CPU seconds, peak memory, and what came out: the value, or of calibrators the log-loss after the fit"
+    yield "The table gives CPU seconds, peak memory, and the value or, for calibrators, the log-loss after the fit"
     yield f"(before: {kept.where(call=next(iter(FITS)))['given'].mean():.4f})."
     yield ""
     yield from table(("call", "CPU s", "peak MiB", "value"), _rows(kept))

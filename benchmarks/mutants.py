@@ -1,13 +1,13 @@
-"""Of small changes to the core, how many does a test notice?
+"""How many small changes to the core does a test notice?
 
     python -m benchmarks.mutants [--number 400] [--others 100] [--jobs 2] [--store ~/.cache/calibrant-mutants]
     python -m benchmarks.mutants --page                       write the page from what is kept
 
-Needs `cosmic-ray` and `pytest-cov`. Mutants are drawn by seed: a place in `estimators/`, `sums/`, `comparison/` or
-`measure/`, and one of the changes that Cosmic Ray knows for it (annotations are not places). Each is judged by the
-quick tests that run its line, as a run of all of them under coverage says: the fastest first, until one fails. Results
-are kept line by line, so that a stopped run goes on, and end up in `benchmarks/data/mutants.csv`. The page lists the
-survivors, with a reason where somebody has written one into `benchmarks/mutants_reasons.json`.
+Needs `cosmic-ray` and `pytest-cov`. A mutant is drawn by seed: a place in `estimators/`, `sums/`, `comparison/` or
+`measure/` (annotations excluded), and one of the changes that Cosmic Ray knows for it. It is judged by the quick tests
+that run its line according to a coverage run of all of them. The fastest run first, until one fails. Results are kept
+line by line, so that a stopped run can go on, and end up in `benchmarks/data/mutants.csv`. The page lists the
+survivors, with the reasons given in `benchmarks/mutants_reasons.json`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FOLDERS = ("estimators", "sums", "comparison", "measure")
 QUICK = ("-q", "-p", "no:cacheprovider", "-m", "not slow and not torch and not engines")
 #: Seconds of tests of a mutant at first, and of all that may be run.
 FIRST, MOST = 20.0, 150.0
-#: Changes that need to be told what they are to insert.
+#: Changes that need an argument: the code to insert.
 _WITH_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _PAGE, _REASONS = ROOT / "benchmarks" / "mutants.md", ROOT / "benchmarks" / "mutants_reasons.json"
 _DATA = DATA / "mutants.csv"
@@ -113,7 +113,7 @@ def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int,
 
 
 def drawn(number: int, others: int) -> tuple[list[Mutant], list[Mutant]]:
-    """So many mutants of different places, and so many at others, which nobody has looked at."""
+    """``number`` mutants of different places, and ``others`` at other places, which nobody has looked at."""
     rng = random.Random(0)
     places = every_place()
     some = rng.sample(sorted(places), number)
@@ -218,13 +218,13 @@ def rows_of(some: list[Mutant], others: list[Mutant], known: dict[Mutant, dict[s
 def page(kept: Kept) -> Iterator[str]:
     """The page; of others only how many are noticed."""
     reasons = json.loads(_REASONS.read_text(encoding="utf-8")) if _REASONS.is_file() else {}
-    yield "# Of small changes to the core, how many does a test notice?"
+    yield "# How many small changes to the core does a test notice?"
     yield ""
     found, others = kept.where(counted="mutant"), kept.where(counted="other")
     text = (
-        f"Of {len(found)} mutants that were drawn, {share(found['killed'])} % make a quick test fail. It was "
-        f"{share(found['killed'] * (found['run'] == 0))} % before tests were written for those that none noticed. Of "
-        f"{len(others)} others, which nobody has looked at, {share(others['killed'])} % do."
+        f"{share(found['killed'])} % of {len(found)} drawn mutants make a quick test fail. It was "
+        f"{share(found['killed'] * (found['run'] == 0))} % before tests were written for unnoticed ones. "
+        f"{share(others['killed'])} % of {len(others)} others, which nobody has looked at, do."
     )
     yield from textwrap.wrap(text, 120)
     yield ""

@@ -2,10 +2,10 @@
 
     python -m benchmarks.pixels [--repetitions 2]
 
-Images are made piece by piece, 20 images of 256 × 256 pixels each: logits of four classes, too sure by a factor that
-each image has of its own, and a border of unlabelled pixels (255). NumPy: `as_predictions` and an `Accumulator`, with
-an image as a group. Torch: `calibrant.torch.CalibrationError`. Each stream has a process of its own, whose peak memory
-includes the packages and a piece.
+Each piece of a stream has 20 images of 256 × 256 pixels. Each image has logits of four classes, overconfident by its
+own factor, and a border of unlabelled pixels (255). NumPy uses `as_predictions` and an `Accumulator`, with images as
+groups. Torch uses `calibrant.torch.CalibrationError`. Each stream has its own process, whose peak memory includes the
+packages and a piece.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def answer(kept: Kept) -> str:
     parts = []
     for kind in KINDS:
         few, most = (kept.where(kind=kind, pixels=pixels)["peak"].mean() for pixels in [*PIECES][1:])
-        parts.append(f"{most:,.0f} MiB, {most / few:.2f} times that after 10⁷, with {kind}")
-    return f"After 10⁸ pixels the peak is {', and '.join(parts)}."
+        parts.append(f"{most:,.0f} MiB with {kind}, {most / few:.2f} times that after 10⁷")
+    return f"Peak memory after 10⁸ pixels is {', and '.join(parts)}."
 
 
 def picture(kept: Kept) -> Figure:
@@ -88,8 +88,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Means of memory in MiB, before the first piece and at its peak, of CPU seconds of the updates, and of the"
-    yield "calibration error."
+    yield "The table gives means of memory in MiB (before the first piece and at its peak), CPU seconds of the updates,"
+    yield "and the calibration error."
     yield ""
     yield from table(("with", "pixels", "before", "peak", "CPU s", "error"), _rows(kept))
 

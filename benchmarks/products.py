@@ -2,9 +2,8 @@
 
     python -m benchmarks.products [--repetitions 20]
 
-Fits with the preconditioner that they have, and with a diagonal one. Logits are normal (standard deviation 2), true
-ones 0.6 times as far apart; *constant*: all rows have the same scores. A product costs about 4 n K² operations of n
-rows and K classes.
+Logits are normal with standard deviation 2, and the true logits are 0.6 times these. *Constant* rows all have the same
+scores. For n rows and K classes, a product costs about 4 n K² operations.
 """
 
 from __future__ import annotations
@@ -102,9 +101,10 @@ def answer(kept: Kept) -> str:
     most = max(means, key=means.__getitem__)
     lower = int((kept[f"{DIAGONAL}: log-loss"] < kept[f"{OWN}: log-loss"] - LESS).sum())
     return (
-        f"From {min(means.values()):,.0f} to {means[most]:,.0f} on average (most: {most}); with a diagonal "
-        f"preconditioner {min(ratios.values()):.1f} to {max(ratios.values()):,.0f} times as many. The diagonal one "
-        f"ends at a log-loss that is lower by {LESS:g} in {lower} of {len(kept)} fits."
+        f"Matrix and Dirichlet scaling take {min(means.values()):,.0f} to {means[most]:,.0f} products on average "
+        f"(most: {most}). With a diagonal preconditioner they take {min(ratios.values()):.1f} to "
+        f"{max(ratios.values()):,.0f} times as many. The diagonal one reaches a log-loss that is lower by more than "
+        f"{LESS:g} in {lower} of {len(kept)} fits."
     )
 
 
@@ -115,7 +115,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Mean products of a fit, with its own preconditioner and with a diagonal one."
+    yield "The table gives mean products per fit, with the calibrator's own preconditioner and a diagonal one."
     yield ""
     yield from table(("calibrator", "classes", "rows", "fits", OWN, DIAGONAL), _rows(kept), texts=3)
 

@@ -3,8 +3,8 @@
     python -m benchmarks.pycalib [--repetitions 20]
 
 Needs `pip install --no-deps pycalib==0.1.0.dev6 betacal`. Every function that computes something is called on the same
-400 rows of two, three or five classes, with 10 bins; no score lies on an edge of a bin. Numbers are the same to 1e-9,
-p-values of 2,000 drawn label sets to four standard errors of both, maps by an iterative fit to 1e-6.
+400 rows of two, three or five classes, with 10 bins. No score lies on an edge of a bin. Numbers agree within 1e-9,
+p-values from 2,000 drawn label sets within four standard errors of both, and maps from an iterative fit within 1e-6.
 """
 
 from __future__ import annotations
@@ -270,24 +270,24 @@ def maps() -> Iterator[Call]:
 
 #: What is not compared, and why.
 LEFT_OUT = {
-    "LogisticCalibration": "its constructor passes `multi_class` on, which scikit-learn no longer knows",
+    "LogisticCalibration": "its constructor passes on `multi_class`, which scikit-learn no longer accepts",
     "models.multiclass.OneVsRestCalibrator": "imports `if_delegate_has_method`, which scikit-learn no longer has",
-    "CalibratedModel, CalibratedClassifierCV": "fits around the calibrators above",
-    "compute_ranksums, compute_mannwhitneyu": "SciPy's tests of every pair of columns",
+    "CalibratedModel, CalibratedClassifierCV": "wrap the calibrators above",
+    "compute_ranksums, compute_mannwhitneyu": "SciPy's tests for every pair of columns",
     "visualisations": "pictures",
 }
 #: Remarks on functions.
 WHY = {
-    ("ECE", "MCE(mce_full=True)"): "of two classes they pair each row's n labels with 2 n scores, since "
+    ("ECE", "MCE(mce_full=True)"): "with two classes they pair n labels with 2 n scores, because "
     "`label_binarize` gives one column",
-    ("BinningCalibration",): "its bins end at the lowest and the highest score of the fit; for ours, scores are scaled "
-    "to [0, 1] by these",
+    ("BinningCalibration",): "its bins end at the lowest and the highest score of the fit, so for ours, scores are "
+    "scaled to [0, 1] by these",
 }
 CALLS = {call.name: call for call in calls()}
 
 
 def some(call: str, classes: int) -> bool:
-    """Whether the function is for so many classes."""
+    """Whether the function is for this number of classes."""
     return classes in CALLS[call].classes
 
 
@@ -304,16 +304,16 @@ def answer(kept: Kept) -> str:
     every = [(case["call"], case["classes"], kept.where(**case)["agrees"]) for case in EXPERIMENT.every()]
     same = sum(bool(agrees.all()) for *_, agrees in every)
     other = dict.fromkeys(name for name, _, agrees in every if not agrees.all())
-    rest = f"; those that differ are of {', '.join(f'`{name}`' for name in other)}" if other else ""
+    rest = f" Others differ: {', '.join(f'`{name}`' for name in other)}." if other else ""
     return (
-        f"{same} of {len(every)} comparisons agree, each of a function and a number of classes in "
-        f"{len(kept) // len(every)} samples{rest}."
+        f"PyCalib's functions give the same numbers in {same} of {len(every)} comparisons of a function and a number "
+        f"of classes, in {len(kept) // len(every)} samples each.{rest}"
     )
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield f"*classes*: {_numbers(CLASSES)} where nothing is said. *differs*: those for which the numbers differ, in"
-    yield "any sample. *gap*: the largest difference where they agree. Arguments of ours are in the script."
+    yield f"The table gives the numbers of classes compared ({_numbers(CLASSES)} if empty), those that differ in any"
+    yield "sample, and the largest gap where both agree. Our arguments are in the script."
     yield ""
     yield from table(("PyCalib", "here", "classes", "differs", "gap"), _lines(kept), texts=4)
     yield ""

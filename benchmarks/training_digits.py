@@ -3,12 +3,12 @@
     python -m benchmarks.training_digits [--repetitions 10]
 
 The CNN of [train_digits.py](../docs/examples/train_digits.py) is trained for 200 epochs on 300 of scikit-learn's
-digits and measured on 1,197 before and after a temperature is fitted to 300. A split fixes rows, first weights and
-batches for all. Some differences pass two standard errors by chance.
+digits and measured on 1,197, before and after a temperature is fitted to 300 others. A split fixes rows, initial
+weights and batches for all. Some differences exceed two standard errors by chance.
 
-*KDE*: cross-entropy plus λ times the canonical error by Dirichlet kernels (Popordanoska et al. 2022), with the default
-bandwidth (0.8); *narrow*: 0.001, found on other splits; *debiased*: λ times the debiased square. *MMCE*: plus λ times
-that penalty (Kumar et al. 2018). *Focal*: FL-53. *Mixup* has α = 0.2, *Laplace* is of the last layer.
+*KDE* adds λ times the canonical error by Dirichlet kernels (Popordanoska et al. 2022), with the default bandwidth
+(0.8). *Narrow* has 0.001, found on other splits. *Debiased* adds λ times the debiased square. *MMCE* adds λ times that
+penalty (Kumar et al. 2018). *Focal* is FL-53, *mixup* has α = 0.2, and *Laplace* is of the last layer.
 """
 
 from __future__ import annotations
@@ -134,16 +134,15 @@ def answer(kept: Kept) -> str:
     def counted(measure: str) -> str:
         better, worse = told(kept, measure)
         names = f" ({'; '.join(better)})" if 0 < len(better) < 6 else ""
-        return f"better in {len(better)}{names} and worse in {len(worse)}"
+        return f"better with {len(better)}{names} and worse with {len(worse)}"
 
     log_loss, scaled = (f"log-loss{end}" for end in ("", SCALED))
     first = least(kept, scaled)
     return (
-        f"Of {len(OTHERS)} other ways to train, accuracy is {counted('accuracy')} than with cross-entropy, by more "
-        f"than two standard errors of the paired difference; log-loss is {counted(log_loss)}, and with a temperature "
-        f"fitted after training {counted(scaled)}. The temperature takes the log-loss of cross-entropy from "
-        f"{value(kept, XE, log_loss)} to {value(kept, XE, scaled)}; the least with one is {value(kept, first, scaled)} "
-        f"({first})."
+        f"Among {len(OTHERS)} alternatives to cross-entropy, accuracy is {counted('accuracy')}, by more than two "
+        f"standard errors of the paired difference. Log-loss is {counted(log_loss)}. With a temperature, it is "
+        f"{counted(scaled)}. The temperature changes the log-loss of cross-entropy from {value(kept, XE, log_loss)} to "
+        f"{value(kept, XE, scaled)}. The lowest with one is {value(kept, first, scaled)} ({first})."
     )
 
 
@@ -172,10 +171,11 @@ def picture(kept: Kept) -> Figure:
 def page(kept: Kept) -> Iterator[str]:
     of_xe, more = step(kept)
     missing = [f"{loss} ({mean(gaps(kept, loss, 'log-loss'), 3, '+')})" for loss in OTHERS if loss not in drawn(kept)]
-    beyond = f" Not in the picture: {'; '.join(missing)}." if missing else ""
+    beyond = f" The picture omits {'; '.join(missing)}." if missing else ""
     yield wrapped(
-        "Means of cross-entropy, then differences of ways that differ in accuracy or log-loss, with a temperature."
-        f"{beyond} A step takes {of_xe:.1f} ms with cross-entropy, {more:.1f} ms more with KDE."
+        "The table gives means of cross-entropy, then differences for alternatives that differ in accuracy or "
+        f"log-loss, with a temperature.{beyond} A step takes {of_xe:.1f} ms with cross-entropy, {more:.1f} ms more "
+        "with KDE."
     )
     yield ""
     head = ("trained with", "accuracy", "log-loss", "canonical error")

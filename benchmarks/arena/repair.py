@@ -5,11 +5,11 @@
     python -m benchmarks.arena.repair [--jobs J]
 
 An experiment is a model of [the arena](README.md)'s reporting half (ten on each data set, and three public image
-classifiers) with 100 to 5,000 rows to fit a calibrator; its losses are means of five splits, on 300 to 2,000 other
-rows. Probabilities of labels count as 1e-6 at least. The rule of `AutoCalibrator` was chosen on the other half
-([choosing.md](choosing.md)); earlier versions of it were read on this one. Of several classes, calibrators for two are
-fitted one against the rest. scikit-learn's are `CalibratedClassifierCV` of a frozen model. A fit that fails leaves the
-scores alone. Peers join where installed.
+classifiers) with 100 to 5,000 rows to fit a calibrator. Losses are means of five splits, on 300 to 2,000 other rows.
+The log-loss counts probabilities below 1e-6 as 1e-6. The rule of `AutoCalibrator` was chosen on the other half
+([choosing.md](choosing.md)); earlier versions of it were evaluated on this one. With several classes, binary
+calibrators are fitted one against the rest. scikit-learn's are `CalibratedClassifierCV` of a frozen model. A fit that
+fails leaves the scores unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .reported import DATA, MODELS, large, over_families, read
 SIZES, SPLITS = (100, 300, 1000, 5000), 5
 #: Least probability of a label where scores are exactly 0 or 1: in the log-loss elsewhere it is 1e-6.
 CLIPPED = 1e-9
-#: Losses of scores as they are count as this at least where others are relative to them.
+#: Losses of unchanged scores count as no less than this where others are relative to them.
 LEAST = 1e-3
 #: Rows that losses are means of.
 FEWEST, MOST = 300, 2000
@@ -55,7 +55,7 @@ Fit = Callable[[np.ndarray, np.ndarray, int], Callable[[np.ndarray], np.ndarray]
 
 
 def ours(make: Callable[[], c.Calibrator]) -> Fit:
-    """A calibrator of this library; of two classes, one against the rest."""
+    """A calibrator of this library; a binary one is fitted one against the rest."""
 
     def fit(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
         one = make()
@@ -121,7 +121,7 @@ def of_probmetrics(method: str, **options: Any) -> Fit:
 
 
 def of_betacal(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Beta calibration by its authors; of several classes, one against the rest."""
+    """Beta calibration by its authors; with several classes, one against the rest."""
     from betacal import BetaCalibration
 
     def second(scores: np.ndarray, label: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -179,7 +179,7 @@ if find_spec("betacal"):
     CALIBRATORS["betacal beta"] = of_betacal
 if find_spec("venn_abers"):
     CALIBRATORS["package venn-abers"] = of_venn_abers
-#: Those of which the best for an experiment, known afterwards, is the oracle: ours that choose nothing.
+#: The best of these for an experiment, known in hindsight, is the oracle: ours that choose nothing.
 SINGLE = [name for name in CALIBRATORS if name not in ("auto", "fix", "end-smoothing") and " " not in name]
 LOSSES = ("log-loss", "Brier score", "log-loss from 1e-9")
 FIRST = ("breast-cancer-sklearn", "cifar100_densenet_bc100")
@@ -238,18 +238,19 @@ def harm(kept: Kept, name: str, score: str = LOSSES[0], least: float = 0.001) ->
 
 
 def of_oracle(kept: Kept, name: str, score: str = LOSSES[0]) -> float:
-    """The mean gain beside that of the best calibrator of each experiment."""
+    """The mean gain, as a share of that of the best calibrator of each experiment."""
     every = gains(kept, score)
     return float(every[name].mean() / np.max([every[one] for one in SINGLE], axis=0).mean())
 
 
 def answer(kept: Kept) -> str:
-    others = ", ".join(f"{name} in {with_error(harm(kept, name))} %" for name in OTHERS)
+    others = ", ".join(f"{with_error(harm(kept, name))} % ({name})" for name in OTHERS)
     return (
         f"`AutoCalibrator` makes the log-loss worse by more than 0.1 % in {with_error(harm(kept, 'auto'))} % of "
-        f"{len(kept)} experiments, and takes {of_oracle(kept, 'auto'):.2f} of the gain of the calibrator that is best "
-        f"for each, known afterwards; `calibrant fix`, which leaves alone what is within noise, in "
-        f"{with_error(harm(kept, 'fix'))} % and {of_oracle(kept, 'fix'):.2f}. Of the others: {others}."
+        f"{len(kept)} experiments and achieves {of_oracle(kept, 'auto'):.2f} of the gain of each experiment's best "
+        f"calibrator in hindsight. `calibrant fix`, which changes nothing where the gain is within noise, does "
+        f"such harm in {with_error(harm(kept, 'fix'))} % and achieves {of_oracle(kept, 'fix'):.2f}. Others do harm in "
+        f"{others}."
     )
 
 
@@ -263,12 +264,13 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Experiments whose loss gets worse by more than 0.1 %, in per cent; by how much the log-loss does at worst;"
-    yield "mean gain as a part of that of our best single calibrator of each experiment. Ordered by mean rank."
+    yield "The table gives the per cent of experiments whose loss gets worse by more than 0.1 %, the *worst* increase,"
+    yield "and the mean *gain* as a share of our best single calibrator's (log-loss). Calibrators are ordered by mean"
+    yield "rank."
     yield ""
     yield from table(("calibrator", "log-loss", "Brier score", "worst, %", "gain"), _rows(kept))
     yield ""
-    yield "`AutoCalibrator` by rows to fit:"
+    yield "The same for `AutoCalibrator`, by number of rows to fit and classes:"
     yield ""
     yield from table(("rows", "two classes", "gain", "several", "gain"), _sizes(kept))
 

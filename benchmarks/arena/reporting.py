@@ -4,11 +4,11 @@
     python -m benchmarks.arena.build --given FOLDER
     python -m benchmarks.arena.reporting [--jobs J]
 
-*Mixtures* are 18 of the benchmark's kind, each with four models. *Tabular* models, ten on each data set, and
-*networks* (three image classifiers) are the reporting half of [the arena](README.md). The default was chosen on
-[others](prior.md). It and the paper's 15 curves read 50 samples of each size; errors are relative to truths of at
-least 0.005 and three standard errors. Intervals are of all models and may miss the truth by two of its standard
-errors. Standard errors are a bootstrap's of mixtures and of families of data sets.
+There are 18 *mixtures* of the benchmark's kind, with four models each. The *tabular* models, ten on each data set,
+and the *networks*, three image classifiers, are the reporting half of [the arena](README.md). The default was chosen
+on [others](prior.md). Each size has 50 samples. Ratios are of medians over models; relative errors need a true error
+≥ 0.005 and ≥ three standard errors. Coverage is over all models, and an interval may miss the truth by two of its
+standard errors. Standard errors come from a bootstrap of mixtures and of families of data sets.
 """
 
 from __future__ import annotations
@@ -114,15 +114,15 @@ class Cell:
     Attributes
     ----------
     kin : ndarray of shape (sources,)
-        What sources that are no independent witnesses have in common.
+        The name that sources share which are not independent.
     p95, rmse : ndarray of shape (clear sources, estimators)
         The 95th percentile of the relative error, and the root mean square error.
     bias : ndarray of shape (clear sources,)
         The default's, relative.
     clear : ndarray of shape (sources,)
-        Of which the truth is clear.
+        Whether the truth is clear.
     covered : ndarray of shape (sources,)
-        In what part of the samples the interval covers; NaN where there are none.
+        Share of the samples whose interval covers; NaN where there are none.
     """
 
     kin: np.ndarray
@@ -192,14 +192,15 @@ def answer(kept: Kept) -> str:
         if p95 > 1:
             above.setdefault((kind, notion), {})[n] = p95
     listed = [
-        f"{kind}, {NOTIONS[notion].lower()}, N = {', '.join(map(str, many))}: up to {max(many.values()):.2f}"
+        f"{kind}, {NOTIONS[notion].lower()}, N = {', '.join(map(str, many))} (up to {max(many.values()):.2f})"
         for (kind, notion), many in above.items()
     ]
     notion, kind, n = max(found, key=lambda key: abs(found[key][2]))
     return (
-        f"With thirty rows the 95th percentile of the default's relative error of confidences is {small} times that of "
-        f"the best of the 15 curves, chosen in hindsight; with a hundred (of mixtures 120), {more}. It is above 1 in "
-        f"{sum(map(len, above.values()))} of {len(found)} kinds, sizes and notions ({'; '.join(listed) or 'none'}). "
+        f"At 30 rows, the 95th percentile of the default's relative error for confidences is {small} times that of "
+        f"the best of 15 published estimators, chosen in hindsight. At 100 (mixtures: 120) it is {more} times. "
+        f"The ratio is above 1 in {sum(map(len, above.values()))} of {len(found)} combinations of kind, size and "
+        f"notion{': ' if listed else ''}{'; '.join(listed)}. "
         f"The largest median bias is {found[notion, kind, n][2]:+z.0f} % ({kind}, {NOTIONS[notion].lower()}, N = {n})."
     )
 
@@ -220,8 +221,8 @@ def _first(cell: Cell) -> tuple[float, float]:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "P95: 95th percentile of the relative error, as a ratio of medians to the best curve's at that size; median"
-    yield f"relative bias, and samples whose {LEVEL} % interval covers the truth, in per cent. ′: class-wise."
+    yield "*P95* is that ratio, and *P95′* the class-wise one. The median relative *bias* and the samples whose"
+    yield f"{LEVEL} % interval covers the truth are in per cent."
     yield ""
     yield from table(("models, N", "P95", "bias", "covered", "P95′"), _rows(kept))
 

@@ -1,11 +1,10 @@
-"""Do the value of the default and its `.corrected` say the same?
+"""Do the default's value and its `.corrected` agree?
 
     python -m benchmarks.coverage.agreement [--repetitions 100]
 
-The value is the posterior mean under a prior of typical models, found without draws; `.corrected` is the median of
-draws under a wide prior, with a share of exactly calibrated models. They are *apart* where they differ by more than
-10 % of the width of the 95 % interval. Truths are those of `local_truths`, `near_ends` and
-`assumptions`, on none of which the default was made.
+The value is the posterior mean under a prior of typical models, computed without draws. `.corrected` is the median of
+draws under a wide prior that includes a share of exactly calibrated models. The truths are those of `local_truths`,
+`near_ends` and `assumptions`. The default was not developed on them.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from . import assumptions, local_truths, near_ends
 
 SIZES, DRAWS, TENTH = (5000, 20_000), 800, 0.1
 KINDS: dict[str, dict[str, tuple[local_truths.Scores, local_truths.Map]]] = {
-    "wrong on a part": local_truths.LOCAL,
-    "wrong near 0, 1": {k: v for k, v in near_ends.TRUTHS.items() if "calibrated" not in k},
-    "wrong elsewhere": {
+    "wrong on some scores": local_truths.LOCAL,
+    "wrong near 0 or 1": {k: v for k, v in near_ends.TRUTHS.items() if "calibrated" not in k},
+    "wrong in other ways": {
         t.name: (lambda rng, n, t=t: t.scores(n, rng), t.chance)  # type: ignore[misc]
         for t in assumptions.TRUTHS
         if t.name != "calibrated"
@@ -99,10 +98,11 @@ def answer(kept: Kept) -> str:
     ratios = {kind: [_ratio(kept, kind, n, "corrected")[0] for n in SIZES] for kind in KINDS}
     wrong = [kind for kind in KINDS if kind != "calibrated"]
     return (
-        f"They are apart in {_span([v for kind in wrong for v in apart[kind]], 0)} % of samples where "
-        f"the model is wrong, and in {_span(apart['calibrated'], 0)} % where it is calibrated. The RMSE of "
-        f"`.corrected` is {_span([v for kind in wrong for v in ratios[kind]])} times the value's where the model is "
-        f"wrong, and its mean {_span(ratios['calibrated'])} times where it is calibrated."
+        f"The two numbers differ by more than {100 * TENTH:.0f} % of the 95 % interval's width in "
+        f"{_span([v for kind in wrong for v in apart[kind]], 0)} % of samples where the model is miscalibrated, and in "
+        f"{_span(apart['calibrated'], 0)} % where it is calibrated. Compared with the value, `.corrected` has "
+        f"{_span([v for kind in wrong for v in ratios[kind]])} times the RMSE where the model is miscalibrated, and "
+        f"{_span(ratios['calibrated'])} times the mean where it is calibrated."
     )
 
 
@@ -114,14 +114,14 @@ def _span(values: list[float], digits: int = 2) -> str:
 def picture(kept: Kept) -> Figure:
     cases = [(kind, n) for kind in KINDS for n in SIZES]
     series = {"": [percent(_apart(kept, kind, n)) for kind, n in cases]}
-    return dots([f"{kind}, {n:,} rows" for kind, n in cases], series, "samples in which the two are apart, %")
+    return dots([f"{kind}, {n:,} rows" for kind, n in cases], series, "samples in which the two numbers are apart, %")
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "*apart*: samples in which value and `.corrected` are, in per cent. Then RMSE over the value's: the geometric"
-    yield "mean over truths (of means, where models are calibrated)."
+    yield "*Apart* is the percentage of such samples. *Ratio* is the RMSE of `.corrected` divided by that of the value,"
+    yield "as a geometric mean over truths. For calibrated models, means replace RMSEs."
     yield ""
-    yield from table(("truths", "rows", "apart", "`.corrected`"), _rows(kept))
+    yield from table(("truths", "rows", "apart", "ratio"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -28,7 +28,7 @@ def told(cells: Cells, aim: float, above: bool = False) -> str:
     known = {name: pair for name, pair in cells.items() if pair[0] == pair[0]}
     name, pair = max(known.items(), key=lambda one: sign * one[1][0])
     many = f"{len(found) or 'none'} of {len(known)} cases ({CHANCE * len(known):.1f} by chance)"
-    return f"{many}, {'most' if above else 'least'} in {name} ({shown(pair)} %)"
+    return f"{many}, {'highest' if above else 'lowest'} in {name} ({shown(pair)} %)"
 
 
 def shown(pair: tuple[float, float], digits: int = 1) -> str:

@@ -1,13 +1,13 @@
-"""Do intervals of `estimate(assume=…)` cover the error of hostile truths, and how wide are they beside the default's?
+"""Do intervals of `estimate(assume=…)` cover the error of hostile truths, and how wide are they?
 
     python -m benchmarks.coverage.assumptions [--repetitions 200]
 
-95 % intervals, norm 1, by the default, `"none"`, `"bins:20"` and `"variation:V"`; V is the truth's own total
-variation, rounded up ([theorems](../../docs/assumptions.md)). Nothing was chosen on these truths. Most have uniform
-scores: calibrated, a line of slope 0.6 (also rounded to .01), 12 waves or steps of ±.10, and a rule (outcomes follow
-from the score's digits behind the third). An atom: 3 % of rows at .99, right in 40 %. Rare: 1 % positives, 1.6 times
-as many as predicted. Ten trees and four verbalised confidences repeat scores. A network's log-odds are too large by
-1/0.6. `"bins:20"` is right where the gap keeps its sign within bins.
+All are 95 % intervals, for norm 1. V in `"variation:V"` is the truth's own total variation, rounded up
+([theorems](../../docs/assumptions.md)). No choice in the library was made on these truths. Most have uniform scores:
+calibrated, a line of slope 0.6 (also with rounded scores), 12 waves of ±.10, steps of ±.10, and a rule (the score's
+digits after the third decide the outcome). *Atom*: 3 % of rows score .99, and 40 % of these are positive. *Rare*:
+scores average 1 %, and positives are 1.6 times as frequent. Ten trees and four verbalised confidences repeat scores.
+The network's log-odds are too large by a factor of 1/0.6. `"bins:20"` assumes that the gap keeps its sign within bins.
 """
 
 from __future__ import annotations
@@ -210,29 +210,31 @@ def answer(kept: Kept) -> str:
         held = {key: v for key, v in cells.items() if not np.isnan(v).all()}
         if name == "bins:20":
             held = {key: v for key, v in held.items() if BY_NAME[key[0]].one_sign}
-        least[name] = f"at least {min(percent(v)[0] for v in held.values()):.1f} %"
+        least[name] = f"{min(percent(v)[0] for v in held.values()):.1f} %"
     default = {(t, n): _covered(kept, t, n, "smooth") for t in NAMES for n in SIZES}
     less = {key: v for key, v in default.items() if percent(v)[0] + 2 * percent(v)[1] < LEVEL}
     missed: dict[str, list[tuple[int, float]]] = {}
     for (t, n), values in less.items():
         missed.setdefault(t, []).append((n, percent(values)[0]))
     told = [
-        f"{t} ({', '.join(f'{n:,}' for n, _ in some)} rows: {min(v for _, v in some):.1f} %)"
+        f"{t} ({', '.join(f'{n:,}' for n, _ in some)} rows: "
+        f"{' to '.join(dict.fromkeys(f'{f(v for _, v in some):.1f}' for f in (min, max)))} %)"
         for t, some in missed.items()
     ]
     how = f": {', '.join(told)}" if told else ""
     wider = [_width(kept, t, 1000, "none")[0] / _width(kept, t, 1000, "smooth")[0] for t in NAMES]
     return (
-        f"In every cell (truth and size) `none` covers the error in {least['none']} of samples, `variation:V` in "
-        f"{least['variation:V']}, and `bins:20` in {least['bins:20']} where it is right to believe. The default covers "
-        f"less than {LEVEL} %, by more than two standard errors, in {len(less)} of {len(default)} cells{how}. In 1,000 "
-        f"rows `none` is {min(wider):.1f} to {max(wider):.1f} times as wide as the default."
+        f"For every truth and size, intervals cover the error in at least {least['none']} of samples with `none`, "
+        f"{least['variation:V']} with `variation:V` and {least['bins:20']} with `bins:20` where its assumption holds. "
+        f"The default's coverage is below {LEVEL} % by more than two standard errors in {len(less) or 'none'} of "
+        f"{len(default)} cases{how}. With 1,000 rows, intervals with `none` are {min(wider):.1f} to {max(wider):.1f} "
+        f"times as wide as the default's."
     )
 
 
 def picture(kept: Kept) -> Figure:
     series = {name: [_width(kept, t, 1000, name) for t in NAMES] for name in ASSUMED}
-    figure = dots(NAMES, series, "mean width of intervals of 1,000 rows", log=True)
+    figure = dots(NAMES, series, "mean width of intervals from 1,000 rows", log=True)
     figure.axes[0].minorticks_off()
     figure.axes[0].set_xticks(ticks := [0.01, 0.02, 0.05, 0.1, 0.2, 0.4], [f"{one:g}" for one in ticks])
     return figure
@@ -242,14 +244,15 @@ def page(kept: Kept) -> Iterator[str]:
     cells = {t: [percent(_covered(kept, t, n, "smooth"))[0] for n in SIZES] for t in NAMES}
     low = [t for t in NAMES if min(cells[t]) < LEVEL]
     least = min(min(cells[t]) for t in NAMES if t not in low)
-    yield "Intervals that cover the error, in per cent, by rows: of the default (of other truths at least"
-    yield f"{least:.1f} %), and of `bins:20` where it is not known to be right."
+    yield f"The table gives coverage in per cent, by number of rows: for the default (at least {least:.1f} % for truths"
+    yield "not listed), and for `bins:20` where its assumption may fail."
     yield ""
     yield from table(("truth", *(f"{n:,}" for n in SIZES)), _rows(kept, low))
     above = {t: 100 * kept.where(truth=t, rows=SIZES[-1])["above 0"].mean() for t in NAMES}
     seldom = ", ".join(f"{t} ({value:.0f} %)" for t, value in above.items() if value < 100)
     yield ""
-    yield f"In {SIZES[-1]:,} rows the lower end of `none` is above 0 in all samples of other truths than {seldom}."
+    yield f"With {SIZES[-1]:,} rows the lower end of `none` is above 0 in all samples of every truth"
+    yield f"except {seldom}." if seldom else "without exception."
 
 
 def _rows(kept: Kept, low: list[str]) -> Iterator[list[str]]:

@@ -3,11 +3,11 @@
     python -m benchmarks.arena.build
     python -m benchmarks.coverage.assumptions_real [--repetitions 50]
 
-The reporting half of [the arena](../arena/README.md): ten models on 24 data sets, and three networks. *Pools* are
-samples of at least 5,000 held-out rows with their own labels, whose errors have standard errors: an interval within two
-of them counts as covering. Of smaller data sets labels are *drawn anew*, and errors are exact. Intervals are those of
-the default, of `"none"` and of `"variation:1"` on the same rows, at 95 %. Models of one data set are no independent
-witnesses: standard errors are over data sets.
+Models and data are the reporting half of [the arena](../arena/README.md): ten models on 24 data sets, and three
+networks. *Pools* have at least 5,000 held-out rows with their own labels. Their true errors are estimates, and an
+interval counts as covering if it comes within two standard errors of them. For smaller data sets, labels are *redrawn*
+and true errors are exact. *Forests* and *SVMs* are subsets of both. The three intervals are from the same rows. Models
+of one data set are not independent, so standard errors are over data sets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLASSES = {"classwise, 2,000": ("classwise", 2000)}
 #: Which models are in a group, by model and whether rows are a pool.
 GROUPS: dict[str, Callable[[str, bool], bool]] = {
     "pools": lambda model, pool: model != "given" and pool,
-    "drawn anew": lambda model, pool: model != "given" and not pool,
+    "redrawn": lambda model, pool: model != "given" and not pool,
     "networks": lambda model, pool: model == "given",
     "forests": lambda model, pool: model in ("forest", "extra-trees"),
     "SVMs": lambda model, pool: model in ("svc", "linear-svc"),
@@ -66,11 +66,12 @@ def answer(kept: Kept) -> str:
         cells = {cell: _covered(kept, *cell, assume) for cell in _cells(kept)}
         less = [f"{', '.join(cell)}: {v.mean():.1f}" for cell, v in cells.items() if v.mean() < LEVEL]
         low = min(v.mean() for v in cells.values())
-        told.append(f"`{assume}` in at least {low:.1f} % (below {LEVEL} % for {'; '.join(less) if less else 'none'})")
+        told.append(f"{low:.1f} % with `{assume}`" + (f" (below {LEVEL} % for {'; '.join(less)})" if less else ""))
     wider = [_width(kept, *cell, "none")[0] / _width(kept, *cell, "smooth")[0] for cell in _cells(kept)]
     return (
-        f"Of models by group, notion and rows, 95 % intervals cover the error by {', by '.join(told)}. Those of `none` "
-        f"are {min(wider):.1f} to {max(wider):.1f} times as wide as the default's (`smooth`)."
+        f"For every group of models, notion and number of rows, the mean coverage of 95 % intervals is at least "
+        f"{', '.join(told[:-1])} and {told[-1]}. Intervals with `none` are {min(wider):.1f} to {max(wider):.1f} times "
+        f"as wide as the default's (`smooth`)."
     )
 
 
@@ -83,8 +84,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Intervals that cover the error, in per cent, the default's with standard errors over data sets; *shown*: its"
-    yield "lower ends above 0. In the picture: their widths."
+    yield "The table gives coverage in per cent, the default's with standard errors over data sets. *Shown* is how many"
+    yield "of the default's intervals lie above 0. The picture gives mean widths."
     yield ""
     yield from table(("models", "notion, rows", *ASSUMED, "shown"), _rows(kept), texts=2)
 
@@ -107,7 +108,7 @@ def _cells(kept: Kept) -> list[tuple[str, str]]:
 
 
 def _covered(kept: Kept, group: str, name: str, assume: str, what: str = "covered") -> np.ndarray:
-    """Of each data set, how many intervals cover, in per cent."""
+    """How many intervals cover, in per cent, for each data set."""
     return 100 * _of(kept, group, f"{name}, {assume}: {what}")
 
 
@@ -116,7 +117,7 @@ def _width(kept: Kept, group: str, name: str, assume: str) -> tuple[float, float
 
 
 def _of(kept: Kept, group: str, number: str) -> np.ndarray:
-    """Means of a number over the models of a group, of each data set that has any."""
+    """Means of a number over the models of a group, for each data set that has any."""
     if number not in kept.columns:
         return np.empty(0)
     values, pool = kept[number], kept["pool"] > 0

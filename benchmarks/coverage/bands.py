@@ -1,13 +1,13 @@
-"""Do bands of reliability curves cover what they say?
+"""Do bands of reliability curves cover what they should?
 
     python -m benchmarks.coverage.bands [--repetitions 200]
 
-`reliability_curve(y, p, estimator=…, level=0.95, band=…)` from 100, 1,000 and 10,000 rows. Bands say where the true
-frequency at a score is (*confidence*, of bins *wilson* and *clopper-pearson*), where the curve would be if the model
-were calibrated (*consistency*, judged on calibrated models), or where the truth is at all scores at once
-(*simultaneous*, of curves without bins for truths that do not fall). Pointwise bands are judged at 50 scores or at
-bins, weighted by rows; simultaneous ones at all rows. Scores are uniform, one of 11 values, or rare (Beta(0.5, 9.5)).
-The truth is calibrated, smooth (overconfident, wavy) or has *jumps* (steps, and overconfident at the 11 values).
+Bands come from `reliability_curve(y, p, estimator=…, level=0.95, band=…)` with 100, 1,000 and 10,000 rows. *Confidence*
+bands (in bins *wilson* and *clopper-pearson*) show where the true frequency at a score is. *Consistency* bands show
+where the curve would be if the model were calibrated (judged on calibrated models). *Simultaneous* bands cover the
+truth at all scores at once; without bins they assume that it does not fall. Pointwise bands are judged at 50 scores or
+in bins, weighted by rows, and simultaneous ones at all rows. Scores are uniform, one of 11 values, or rare (Beta(0.5,
+9.5)). The truth is calibrated, smooth (overconfident, wavy) or has *jumps* (steps, overconfident at the 11 values).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ CASES = {
     "steps": Case(uniform, stepped),
     "wavy": Case(uniform, wavy),
 }
-#: Truths that are alike.
+#: Similar truths.
 GROUPS = {
     "calibrated": [name for name, case in CASES.items() if case.truth is same],
     "smooth": ["overconfident", "wavy"],
@@ -116,7 +116,7 @@ def in_bins(curve: cal.results.ReliabilityCurve, s: np.ndarray, values: np.ndarr
 
 
 def sample(truth: str, n: int, seed: int) -> dict[str, float]:
-    """Of each curve and band, what it covers (a share, or 0 or 1 of a simultaneous one) and its mean width."""
+    """What each curve's band covers (a share, or 0 or 1 for a simultaneous one) and its mean width."""
     rng = np.random.default_rng([seed, [*CASES].index(truth), n])
     s = CASES[truth].scores(rng, n)
     y = (rng.random(n) < CASES[truth].truth(s)).astype(int)
@@ -132,7 +132,7 @@ def sample(truth: str, n: int, seed: int) -> dict[str, float]:
 def judged(
     y: np.ndarray, s: np.ndarray, true: Callable[[np.ndarray], np.ndarray], method: str, band: str, seed: int
 ) -> tuple[float, float]:
-    """The share of places (or, of a simultaneous band, whether all of them) that a band covers; its mean width."""
+    """The share of places that a band covers (for a simultaneous band, whether it covers all); its mean width."""
     curve = cal.reliability_curve(
         y, s, labels=[0, 1], estimator=method, level=LEVEL / 100, band=band, n_resamples=RESAMPLES, random_state=seed
     )
@@ -172,26 +172,28 @@ def _pooled(cells: dict[str, tuple[float, float]]) -> tuple[float, float]:
 
 
 def answer(kept: Kept) -> str:
-    default = (f"{shown(_pooled(_cells(kept, 'auto', 'confidence', of)))} % ({name})" for name, of in GROUPS.items())
+    overall = [f"{shown(_pooled(_cells(kept, 'auto', 'confidence', of)))} % ({name})" for name, of in GROUPS.items()]
     every = {
         kind: {name: pair for one in of for name, pair in _cells(kept, *one, TRUTHS[kind]).items()}
         for kind, of in KINDS.items()
     }
-    missed = (f"of {kind} bands in {told(cells, LEVEL)}" for kind, cells in every.items())
+    default = f"{', '.join(overall[:-1])} and {overall[-1]}".replace(" (", " of rows (", 1)
+    missed = {kind: told(cells, LEVEL) for kind, cells in every.items()}
     return (
-        f"The confidence band of the default curve covers the truth at {', '.join(default)} of rows; {LEVEL} % is the "
-        f"level. Coverage lies below it by more than two standard errors {'; '.join(missed)}."
+        f"The default curve's confidence band covers the truth at {default}. Confidence bands cover less than "
+        f"{LEVEL} %, by two standard errors, in {missed['confidence']}. Consistency bands do so in "
+        f"{missed['consistency']}. Simultaneous bands do so in {missed['simultaneous']}."
     )
 
 
 def picture(kept: Kept) -> Figure:
     series = {name: [_pooled(_cells(kept, *one, of)) for one in BANDS] for name, of in GROUPS.items()}
-    return dots([", ".join(one) for one in BANDS], series, "covered, % of rows (simultaneous: of samples)", LEVEL)
+    return dots([", ".join(one) for one in BANDS], series, "coverage, % of rows (simultaneous: % of samples)", LEVEL)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage over sizes and truths in per cent, that of the lowest case (*low*), and the width for"
-    yield "calibrated uniform scores with 1,000 rows."
+    yield "The table gives mean coverage in per cent over sizes and truths, the lowest coverage (*low*), and the mean"
+    yield "width for calibrated uniform scores with 1,000 rows."
     yield ""
     yield from table(("curve", "band", *GROUPS, "low", "width"), _rows(kept), texts=2)
 

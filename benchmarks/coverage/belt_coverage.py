@@ -3,9 +3,9 @@
     python -m benchmarks.coverage.belt_coverage [--repetitions 400]
 
 Logits z of scores are normal with mean -1 and standard deviation 1.5 (*normal*), or scores are uniform. The logit of
-the truth is z (*calibrated*), 0.3 + 0.7 z (*line*) or 0.2 + 0.9 z - 0.15 z² (*parabola*); the *wave* is no polynomial
-of degree 4, the most that a belt fits. A belt covers a curve where it does so at each of 41 scores from the smallest to
-the largest of the sample.
+the truth is z (*calibrated*), 0.3 + 0.7 z (*line*) or 0.2 + 0.9 z - 0.15 z² (*parabola*). The *wave* is not a
+polynomial of degree 4, the highest that a belt fits. A belt covers a curve if it does so at each of 41 scores from the
+sample's smallest to its largest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NAMES = ("rejected", "covered 80", "covered 95", "left 95", "degree")
 
 
 def sample(scores: str, truth: str, n: int, seed: int) -> dict[str, float]:
-    """Whether the test rejects, belts cover, and the belt leaves the diagonal; none where all outcomes are alike."""
+    """Whether the test rejects, belts cover, and the belt leaves the diagonal; NaN where all outcomes are the same."""
     rng = np.random.default_rng([seed, [*SCORES].index(scores), [*TRUTHS].index(truth), n])
     p = SCORES[scores](rng, n)
     y = (rng.random(n) < TRUTHS[truth](p)).astype(int)
@@ -65,14 +65,14 @@ def answer(kept: Kept) -> str:
     calm = kept.where(truth="calibrated")["rejected"]
     parts = {truth: [c for c in EXPERIMENT.every() if c["truth"] == truth] for truth in TRUTHS}
     covered = {t: {_name(c): percent(kept.where(**c)["covered 95"]) for c in cases} for t, cases in parts.items()}
-    ranges = (f"{min(c.values())[0]:.1f} to {max(c.values())[0]:.1f} % ({truth})" for truth, c in covered.items())
+    ranges = [f"{min(c.values())[0]:.1f} to {max(c.values())[0]:.1f} % ({truth})" for truth, c in covered.items()]
+    covering = f"{', '.join(ranges[:-1])} and {ranges[-1]}".replace(" (", " of samples (", 1)
     size = {_name(case): percent(kept.where(**case)["rejected"]) for case in parts["calibrated"]}
     every = {name: pair for cells in covered.values() for name, pair in cells.items()}
     return (
-        f"95 % belts cover the whole curve in {', '.join(ranges)} of samples, by scores and sizes. That is below 95 % "
-        f"by more than two standard errors in {told(every, 95)}. At {ALPHA} % the test rejects calibrated models in "
-        f"{share(calm)} % of samples, and in more than {ALPHA} %, by two standard errors, in "
-        f"{told(size, ALPHA, above=True)}."
+        f"95 % belts cover the whole curve in {covering}, depending on scores and sizes. Coverage is below 95 % by "
+        f"two standard errors in {told(every, 95)}. The test at {ALPHA} % rejects calibrated models in {share(calm)} % "
+        f"of samples. The rate exceeds {ALPHA} % by two standard errors in {told(size, ALPHA, above=True)}."
     )
 
 
@@ -88,8 +88,8 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     degrees = (f"{kept.where(truth=t, n=SIZES[-1])['degree'].mean():.2f} ({t})" for t in TRUTHS)
-    yield "How often tests reject at 5 % and (last) the 95 % belt covers the whole curve, in per cent, by rows."
-    yield f"Mean degrees with {SIZES[-1]:,} rows: {', '.join(degrees)}."
+    yield "The table gives rejections at 5 %, then coverage of the whole curve by the 95 % belt, in per cent, by rows."
+    yield f"Mean degrees with {SIZES[-1]:,} rows are {', '.join(degrees)}."
     yield ""
     sizes = [f"{n:,}" for n in SIZES]
     yield from table(("truth, scores", *sizes, *sizes), _rows(kept))

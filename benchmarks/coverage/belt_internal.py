@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.belt_internal [--repetitions 800]
 
-A logistic regression without penalty is fitted to the rows that are then tested by `calibration_belt(…, devel=…)`.
-Features are normal and independent. The log-odds are linear in them (*logistic*), or bent by the square of their sum
-(*bent*). `devel="external"`, for rows that the model has not seen, takes intercept and slope to be free to move.
+An unpenalised logistic regression is fitted to the rows that `calibration_belt(…, devel=…)` then tests. Features are
+normal and independent. The true log-odds are linear in them (*logistic*), or curved by the square of their sum
+(*bent*). `devel="external"` is for rows unseen by the model, and counts intercept and slope as free.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def answer(kept: Kept) -> str:
     every = [case for case in EXPERIMENT.every() if case["truth"] == "logistic"]
     cells = {_name(case): percent(kept.where(**case)["internal"]) for case in every}
     return (
-        f'At {ALPHA} % `devel="internal"` rejects logistic models in {share(calm["internal"])} % of samples, and in '
-        f"more than {ALPHA} %, by two standard errors, in {told(cells, ALPHA, above=True)}. "
-        f'`devel="external"` rejects {share(calm["external"])} % of them; of bent ones it rejects '
-        f"{share(bent['external'])} %, internal {share(bent['internal'])} %."
+        f'With `devel="internal"`, the test at {ALPHA} % rejects {share(calm["internal"])} % of logistic samples. The '
+        f"rate exceeds {ALPHA} % by two standard errors in {told(cells, ALPHA, above=True)}. "
+        f'With `devel="external"` it rejects {share(calm["external"])} %. It rejects {share(bent["internal"])} % '
+        f"(internal) and {share(bent['external'])} % (external) of bent samples."
     )
 
 
@@ -68,7 +68,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield f"Rejected at {ALPHA} %, in per cent of samples, by rows: internal, and last external."
+    yield f"The table gives rejections at {ALPHA} % in per cent, by number of rows: first internal, then external."
     yield ""
     yield from table(("truth, features", *(f"{n:,}" for _ in KINDS for n in SIZES)), _rows(kept))
 

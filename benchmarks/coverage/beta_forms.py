@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.beta_forms [--repetitions 400]
 
-Scores are Beta distributed (flat 1, 1; U 0.4, 0.5; middle 4, 3; rare 0.5, 6). True maps of a score s with log-odds z:
-none (*calibrated*), s^1.5 (*power*), 0.6 z (*overconfident*) and z + 0.5 (*shifted*). Bandwidths are those of the rule
-(`"auto"`) and, for 100 rows, those of the leave-one-out likelihood (`"loo"`). True errors are means over 20,000
-quantiles of the scores. Neither form's bandwidth was chosen on these cases. Both forms estimate from the same rows; the
-standard errors of ratios are by a jackknife over samples.
+Scores are Beta distributed (flat 1, 1; U 0.4, 0.5; middle 4, 3; rare 0.5, 6). The true probability at a score s is s
+(*calibrated*) or s^1.5 (*power*). With log-odds z of s, true log-odds are 0.6 z (*overconfident*) or z + 0.5
+(*shifted*). Bandwidths come from the rule (`"auto"`) and, for 100 rows, also from the leave-one-out likelihood
+(`"loo"`). True errors are means over 20,000 quantiles of the scores. Neither form's bandwidth was chosen on these
+cases. Both forms use the same rows. Standard errors of ratios come from a jackknife over samples.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def answer(kept: Kept) -> str:
     for pairs in every.values():
         means.append(f"{np.exp(np.mean([np.log(value) for value, _ in pairs.values()])):.2f}")
         more, less = (sum(sign * (v - 1) > 2 * e for v, e in pairs.values()) for sign in (1, -1))
-        counts.append(f"larger by two standard errors in {more} of {len(pairs)} cases, smaller in {less}")
+        counts.append(f"in {more} of {len(pairs)} cases and smaller in {less}")
     values = {f"{setting}, {', '.join(case)}": v for setting, pairs in every.items() for case, (v, _) in pairs.items()}
     least, most = min(values, key=values.get), max(values, key=values.get)  # type: ignore[arg-type]
     return (
-        f"With 100 rows the second form's root mean squared error is {means[0]} times that of the first, the default "
-        f"(geometric mean; {counts[0]}). With the leave-one-out bandwidth it is {means[1]} times that of the first "
-        f"({counts[1]}), with 1,000 rows {means[2]} times ({counts[2]}). The ratio is lowest, {values[least]:.2f}, in "
-        f"*{least}*, and highest, {values[most]:.2f}, in *{most}*."
+        f"With 100 rows, the second form's root mean squared error is {means[0]} times that of the first, the default "
+        f"(geometric mean). It is larger by two standard errors {counts[0]}. With the leave-one-out bandwidth the "
+        f"ratio is {means[1]} (larger {counts[1]}), and with 1,000 rows {means[2]} (larger {counts[2]}). It is lowest "
+        f"in *{least}* ({values[least]:.2f}) and highest in *{most}* ({values[most]:.2f})."
     )
 
 
@@ -104,7 +104,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Root mean squared error of the second form over that of the first."
+    yield "The table gives the second form's root mean squared error divided by the first's."
     yield ""
     yield from table(("scores, true map", *SETTINGS), _rows(kept))
 

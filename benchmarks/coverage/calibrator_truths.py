@@ -2,12 +2,12 @@
 
     python -m benchmarks.coverage.calibrator_truths [--repetitions 100]
 
-Scores of two classes are Beta(0.8, 0.7) distributed, those of five are softmaxes of normal logits of standard
-deviation 2; outcomes are drawn from a known map of them. Truths of two classes, with log-odds z of the score s:
-*over-confident* 0.5 z, *asymmetric* s², *wave* z + sin 2z, *a fall* 0.2 for s between 0.4 and 0.6, and s elsewhere.
-Truths of five: *over-confident* halves the logits, *near the top only* flattens those within 1.5 of the first class,
-and *one class* adds 1 to the logit of one. The cost is a mean Kullback-Leibler divergence from the truth over 4,000
-fixed scores. Probabilities count as 0.001 at least. Bins are 15.
+Scores s of two classes, with log-odds z, are Beta(0.8, 0.7) distributed. True log-odds are 0.5 z (*over-confident*) or
+z + sin 2z (*wave*). True probabilities are s² (*asymmetric*), or 0.2 between 0.4 and 0.6 and s elsewhere (*a fall*).
+Scores of five classes are softmaxes of normal logits with standard deviation 2. Here *over-confident* halves the
+logits, *near the top only* flattens those within 1.5 of the largest, and *one class* adds 1 to one logit. The cost is
+the mean Kullback-Leibler divergence from the truth over 4,000 fixed scores. Probabilities below 0.001 count as 0.001.
+Binning uses 15 bins.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ def answer(kept: Kept) -> str:
     every = [(truth, n) for truth in CASES for n in SIZES]
     other = sum(least(kept, *case) != least(kept, *case, "Brier") for case in every)
     return (
-        f"Of two calibrated classes, a fit to 100 rows costs from {harms[low]:.1f} ({low}) to {harms[high]:.1f} "
-        f"({high}) thousandths of log-loss. Where scores are wrong, the calibrators with the lowest mean cost after a "
-        f"fit to 1,000 rows are, of two classes, {_best(kept, 2)}, and, of five, {_best(kept, 5)}. By the Brier score "
-        f"it is another one in {other} of {len(every)} cases."
+        f"With two classes and calibrated scores, a fit to 100 rows costs from {harms[low]:.1f} ({low}) to "
+        f"{harms[high]:.1f} ({high}) thousandths of log-loss. Where scores are miscalibrated, the cheapest calibrators "
+        f"after a fit to 1,000 rows are, for two classes, {_best(kept, 2)}. For five they are {_best(kept, 5)}. By the "
+        f"Brier score, another calibrator is cheapest in {other or 'none'} of {len(every)} cases."
     )
 
 
@@ -169,7 +169,7 @@ def picture(kept: Kept) -> Figure:
                 axes.set_title(name, fontsize=8)
             panels[0].set_yticks(range(len(names)), names)
             panels[0].set_ylim(len(names) - 0.5, -0.5)
-        part.supxlabel("thousandths of log-loss above the truth's; dashed: the scores as they are", fontsize=8)
+        part.supxlabel("thousandths of log-loss above the truth's. Dashed: the scores as they are", fontsize=8)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
         return figure
@@ -193,10 +193,10 @@ def _panel(axes: mpl.axes.Axes, kept: Kept, truth: str, names: list[str]) -> Non
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Thousandths of log-loss above the truth's after a fit to 100 and to 1,000 rows, where scores are"
-    yield "calibrated and, on average over truths, where they are wrong."
+    yield "The table gives thousandths of log-loss above the truth's after a fit to 100 or 1,000 rows, for calibrated"
+    yield "scores and, averaged over truths, for miscalibrated ones. Names begin with the number of classes."
     yield ""
-    yield from table(("calibrator", CALIBRATED, "1,000", "wrong", "1,000"), _rows(kept))
+    yield from table(("calibrator", f"{CALIBRATED}, 100", "1,000", "miscalibrated, 100", "1,000"), _rows(kept))
 
 
 #: Those of the table: the picture has all.

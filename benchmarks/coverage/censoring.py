@@ -2,13 +2,12 @@
 
     python -m benchmarks.coverage.censoring [--repetitions 200]
 
-Scores p are Beta distributed (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1), and q is the true probability of the
-event by the horizon 1: p itself (*calibrated*), logit q = 0.6 logit p (*over-confident*), or logit q = logit p - 0.7
-(*too high*). The time of the event is Weibull of shape 1.3, with P(T <= 1) = q. Censoring is exponential. `estimate`
-gives the 95 % interval of E|q - p|, with weights or with censored rows *left out*. *Periods*: times rounded up to a
-twelfth or a fourth of the horizon; 1/G(T), scikit-survival's weights of events, are the default, 1/G(T-) those of
-`left_limit=True`. *Ratio*: variance of the weighted event rate m over what intervals take it for, Σ w² (y - m)² / (m
-(1 - m) Σ w²).
+Scores p are Beta distributed (*even*: 2, 2; *rare*: 1, 6; *frequent*: 6, 1). The true probability q of the event by the
+horizon 1 is p itself (*calibrated*), or logit q is 0.6 logit p (*over-confident*) or logit p - 0.7 (*too high*). The
+time of the event is Weibull with shape 1.3 and P(T <= 1) = q. Censoring is exponential. `estimate` gives the 95 %
+interval of E|q - p|, with weights or with censored rows *left out*. *Periods* round times up to a twelfth or a fourth
+of the horizon. The default is 1/G(T), scikit-survival's event weights; `left_limit=True` gives 1/G(T-). *Ratio* is the
+variance of the weighted event rate m divided by what intervals assume, Σ w² (y - m)² / (m (1 - m) Σ w²).
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def event_times(q: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def some(scores: str, truth: str, censored: float, n: int, periods: int) -> bool:
-    """Whether it is a case: whole periods are of even scores and one size."""
+    """Whether it is a case: whole periods go with even scores and one size."""
     return not periods or (scores == "even" and truth in TIED and censored > 0 and n == SIZE)
 
 
@@ -136,19 +135,20 @@ def answer(kept: Kept) -> str:
     least = min(CELLS, key=lambda case: covered[case][0])
     warned = [case for case, one in cells.items() if one["ratio"].mean() > WARNED]
     there = [covered[case][0] for case in warned]
-    first = f"in {len(there)} cases, coverage is {min(there):.1f} to {max(there):.1f} %" if there else "in no case"
+    many = f"{len(there)} case{'s' * (len(there) != 1)}"
+    first = f"in {many}, with coverage of {min(there):.1f} to {max(there):.1f} %" if there else "in no case"
     elsewhere = min(value for case, (value, _) in covered.items() if case not in warned)
     tied = [kept.where(truth=truth, censored=c, periods=m) for truth in TIED for c in SHARES[1:] for m in PERIODS[1:]]
     low = [min(100 * one[f"{of}: covered"].mean() for one in tied) for of in (DEFAULT, LEFT)]
     half = whole.where(scores="even", n=SIZE, censored=SHARES[-1])
     without = min(100 * _covered(half, DROPPED, truth=truth).mean() for truth in MAPS)
     return (
-        f"Weighted intervals cover in {said[0]} % of samples without censoring, {said[1]} % with 20 % and {said[2]} % "
-        f"with half of the rows censored (aim: {LEVEL} %), and less than that by two standard errors in {len(missed)} "
-        f"of {len(CELLS)} cases (lowest: {covered[least][0]:.1f}, {_named(least)}). Where the mean ratio is above "
-        f"{WARNED:g}, from which on `censoring_weights` warns, {first}, at least {elsewhere:.1f} % elsewhere. The "
-        f"lowest with times in whole periods is {low[0]:.1f} % by scikit-survival's weights and {low[1]:.1f} % with "
-        f"`left_limit=True`; where half of the rows are censored and left out, {without:.1f} %."
+        f"Weighted intervals cover the truth in {said[0]} % of samples without censoring, {said[1]} % with 20 % and "
+        f"{said[2]} % with half of the rows censored. Coverage is below {LEVEL} % by two standard errors in "
+        f"{len(missed) or 'none'} of {len(CELLS)} cases (lowest: {covered[least][0]:.1f} %, {_named(least)}). The mean "
+        f"variance ratio exceeds {WARNED:g}, above which `censoring_weights` warns, {first}. Elsewhere coverage is "
+        f"at least {elsewhere:.1f} %. With times in whole periods, the lowest is {low[0]:.1f} % with "
+        f"scikit-survival's weights and {low[1]:.1f} % with `left_limit=True`. With the censored half left out, it is {without:.1f} %."
     )
 
 
@@ -175,12 +175,12 @@ def picture(kept: Kept) -> Figure:
             percent(_covered(some, of, **case)) if there else (np.nan, np.nan)
             for (of, case), there in zip(lines.values(), alone, strict=True)
         ]
-    return dots([*lines], series, "intervals that cover where half of the rows are censored, %", LEVEL)
+    return dots([*lines], series, "coverage where half of the rows are censored, %", LEVEL)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent, over all maps and sizes, by the share that is censored, and the mean ratio where"
-    yield "half is."
+    yield "The table gives coverage in per cent over all maps and sizes, by the share of rows censored, and the mean"
+    yield "ratio where half are."
     yield ""
     yield from table(("scores", *(f"{100 * censored:g} %" for censored in SHARES), "ratio"), _rows(kept))
 

@@ -2,11 +2,10 @@
 
     python -m benchmarks.coverage.changed_decisions [--repetitions 200]
 
-Thresholds lie near the ends of the scores, where few rows tell. The truth is the share of rows on the other side of the
-threshold once probabilities are right, over a million scores. True log-odds of a score s are its own (*calibrated*),
-half of them (*slope 0.5*), or 0.7 log s - 1.2 log(1 - s) - 0.3 (*asymmetric*). Intervals are of 95 %. Where fewer rows
-lie on one side of a threshold than the map tells apart, the report gives no number. Nothing was chosen on these scores
-and maps.
+Thresholds lie near the ends of the scores, where rows are few. The truth is the share of a million scores that cross
+the threshold once probabilities are right. True log-odds of a score s are its own (*calibrated*), half of them (*slope
+0.5*), or 0.7 log s - 1.2 log(1 - s) - 0.3 (*asymmetric*). The report gives no share where too few rows lie on one side
+of the threshold. No choice in the library was made on these scores and maps.
 """
 
 from __future__ import annotations
@@ -90,9 +89,9 @@ def answer(kept: Kept) -> str:
     given = ~np.isnan(covered)
     overall = np.nanmean(covered[:, given.any(axis=0)], axis=0)
     return (
-        f"In {shown(estimate(100 * overall))} % of reports that give a share, which "
-        f"{shown(estimate(100 * given.mean(axis=0)))} % of them do. Coverage lies below "
-        f"{LEVEL} % by more than two standard errors in {told(cells, LEVEL)}."
+        f"95 % intervals cover the true share in {shown(estimate(100 * overall))} % of reports that give a share "
+        f"({shown(estimate(100 * given.mean(axis=0)))} % of all). Coverage is below {LEVEL} % by more than two "
+        f"standard errors in {told(cells, LEVEL)}."
     )
 
 
@@ -109,10 +108,10 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Cases with a coverage below the level, in per cent, by rows: the true share, and the mean of those given"
-    yield "with 300."
+    yield f"The table lists cases with coverage below {LEVEL} %, with the true share, the mean share reported from"
+    yield "300 rows, and coverage in per cent by number of rows."
     yield ""
-    yield from table(("scores, map, from", "true", "given", *(f"{n:,}" for n in SIZES)), _rows(kept))
+    yield from table(("scores, map, from", "true", "reported", *(f"{n:,}" for n in SIZES)), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

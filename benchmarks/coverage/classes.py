@@ -1,12 +1,12 @@
-"""Does a report mark the class that is off, and no other, and do the intervals of its classes cover?
+"""Does a report mark the miscalibrated class and no other, and do its intervals cover the true errors?
 
     python -m benchmarks.coverage.classes [--repetitions 400]
 
 Rows are drawn from Dirichlet distributions (flat: 1, mixed: 0.3, sharp: 0.05) or from one with Zipf's base rates.
-Labels are drawn from these probabilities (calibrated), or from others in which the first class is off and the rest of
-a row scaled: *overconfident* halves the log-odds of that class about its mean, *too high* takes a third of its
-probability away. True errors are those of 300,000 rows or more in the 15 bins of `Report.per_class`. Kuiper's test is
-adjusted by Holm's correction.
+Labels are drawn from these probabilities (calibrated), or from others in which the first class is miscalibrated and the
+rest of the row is rescaled: *overconfident* halves the log-odds of that class but keeps its mean, *too high* takes away
+a third of its probability. True errors come from at least 300,000 rows in the 15 bins of `Report.per_class`. Kuiper's
+test has Holm's correction.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ..provenance import Kept
 
 LEVEL, BINS, ROWS = 0.95, 15, (300, 1000, 5000, 20_000)
 CLASSES, SCORES, MODELS = (10, 100), ("flat", "mixed", "sharp", "zipf"), ("calibrated", "overconfident", "too high")
-#: Rows of which one class is off.
+#: Rows with one miscalibrated class.
 WRONG = (("mixed", "overconfident"), ("mixed", "too high"), ("zipf", "overconfident"))
 #: Rows from which the truth is found, and how many at a time.
 POOL, CHUNK = {10: 1_000_000, 100: 300_000}, 50_000
 
 
 def drawn(scores: str, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Probabilities of so many rows and classes; Zipf's k-th class is k times rarer than the first."""
+    """Probabilities of n rows and k classes; Zipf's k-th class is k times rarer than the first."""
     rates = 1 / np.arange(1, k + 1)
     same = {"flat": 1.0, "mixed": 0.3, "sharp": 0.05}
     p = np.maximum(
@@ -51,7 +51,7 @@ def drawn(scores: str, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def true_of(p: np.ndarray, model: str, shift: float) -> np.ndarray:
-    """True probabilities: the first class is off."""
+    """True probabilities: the first class is miscalibrated."""
     if model == "calibrated":
         return p
     first = p[:, 0] * (2 / 3) if model == "too high" else expit(0.5 * logit(p[:, 0]) + shift)
@@ -100,14 +100,14 @@ def sample(classes: int, scores: str, model: str, n: int, seed: int) -> dict[str
 
 
 def kuiper(y: np.ndarray, p: np.ndarray) -> bool:
-    """Whether the first class is off by Kuiper's test of the rows."""
+    """Whether Kuiper's test of the rows finds the first class miscalibrated."""
     rng, ones = np.random.default_rng(0), np.ones(len(y))
     found = [kuiper_pvalue(p[:, j].copy(), y == j, ones, 0, rng) for j in range(p.shape[1])]
     return bool(holm(np.array(found))[0] <= 1 - LEVEL)
 
 
 def _parts(kept: Kept) -> Iterator[tuple[str, int, Kept]]:
-    """What rows of the table are of: calibrated scores of all kinds together, and each of those that are off."""
+    """What rows of the table are of: calibrated scores of all kinds together, and each kind of miscalibrated ones."""
     for k in CLASSES:
         for n in ROWS:
             yield f"{k}, calibrated", n, kept.where(classes=k, model="calibrated", n=n)
@@ -117,7 +117,7 @@ def _parts(kept: Kept) -> Iterator[tuple[str, int, Kept]]:
 
 
 def _covered(part: Kept) -> tuple[float, float]:
-    """In per cent: of calibrated samples a mean over classes."""
+    """In per cent; for calibrated samples a mean over classes."""
     return estimate(100 * part["covered"]) if part["p at most 0.05"].min() >= 0 else percent(part["covered"])
 
 
@@ -136,20 +136,20 @@ def answer(kept: Kept) -> str:
     its = [_covered(part)[0] for name, _, part in parts if "calibrated" not in name]
     below = sum(value + 2 * error < 100 * LEVEL for value, error in (_covered(part) for *_, part in parts))
     return (
-        f"A class is marked in {share(calm.where(classes=10)['marked'])} % of calibrated samples of 10 classes and in "
-        f"{share(calm.where(classes=100)['marked'])} % of those of 100, where 5 % may be (at most "
-        f"{share(alarms[most])} %: {most}). Of 10 classes the one that is off is marked in "
-        f"{share(ten['marked'][ten['kuiper'] >= 0])} % of samples, by Kuiper's test of the rows in "
-        f"{share(ten['kuiper'])} %. 95 % intervals cover 0 for {min(zero):.1f} to {max(zero):.1f} % of calibrated "
-        f"classes, and the error of the class that is off in {min(its):.1f} to {max(its):.1f} % of samples: below 95 % "
-        f"by two standard errors in {below} of {len(parts)} cases."
+        f"With 10 classes, a report marks the miscalibrated one in {share(ten['marked'][ten['kuiper'] >= 0])} % of "
+        f"samples, and Kuiper's test of the rows in {share(ten['kuiper'])} %. A class is marked in "
+        f"{share(calm.where(classes=10)['marked'])} % of calibrated samples with 10 classes and "
+        f"{share(calm.where(classes=100)['marked'])} % with 100, where 5 % is allowed. The highest rate is "
+        f"{share(alarms[most])} % ({most}). 95 % intervals cover 0 for {min(zero):.1f} to {max(zero):.1f} % of "
+        f"calibrated classes, and the error of the miscalibrated class in {min(its):.1f} to {max(its):.1f} % of "
+        f"samples. Coverage is below 95 % by two standard errors in {below or 'none'} of {len(parts)} cases."
     )
 
 
 def picture(kept: Kept) -> Figure:
     parts = {f"{name}, {n:,} rows": part for name, n, part in _parts(kept)}
     series = {
-        "marked (of calibrated ones 5 % may be)": [percent(part["marked"]) for part in parts.values()],
+        "marked (5 % is allowed if calibrated)": [percent(part["marked"]) for part in parts.values()],
         "interval covers": [_covered(part) for part in parts.values()],
     }
     return dots([*parts], series, "% of samples, or of calibrated classes", 100 * LEVEL)
@@ -157,9 +157,9 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     error = max(part["others' error"].max() for name, _, part in _parts(kept) if "calibrated" not in name)
-    yield "Per cent of samples in which the class that is off is marked (any, if calibrated), by rows; it alone is,"
-    yield f"of 20,000 rows (others are off by up to {error:.4f}); lowest coverage of all sizes (of 0, if"
-    yield "calibrated)."
+    yield "The table gives how often the miscalibrated class (if calibrated, any class) is marked, in per cent, by"
+    yield "number of rows. *Only* is how often no other class is marked, with 20,000 rows (others have errors up to"
+    yield f"{error:.4f}). *Covered* is the lowest coverage of all sizes."
     yield ""
     sizes = [f"{n:,}" for n in ROWS[1:]]
     yield from table(("classes, model", *sizes, "only", "covered"), _rows(kept))

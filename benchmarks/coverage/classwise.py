@@ -1,13 +1,13 @@
-"""Do class-wise intervals of the default cover, for 10 to 1,000 classes?
+"""Do the default's class-wise intervals cover the truth for 10 to 1,000 classes?
 
     python -m benchmarks.coverage.classwise [--repetitions 100]
 
-`estimate(..., notion="classwise")` at 95 %. Rows are Dirichlet: *even* (all parameters 1), *sharp* (3 / K each, at
-least 0.05: few classes have most of a row) or *uneven* (a Zipf's: some classes are a thousand times as frequent as
-others). Labels are drawn from `p^(1/T)`, normalised: T = 1 is calibrated, T = 0.5 and 2 are not. The truth is the mean
-over classes of `E |P(o_k = 1 | s_k) - s_k|`, from 2·10⁷ probabilities of other seeds in cells of equal mass. Numbers
-are K times the error, at most 2. Nothing about intervals was chosen on these rows. Half as many samples are drawn of
-100 classes, and 15 % as many of 1,000.
+Intervals come from `estimate(..., notion="classwise")`. Rows are Dirichlet: *even* (all parameters 1), *sharp* (3 / K
+but at least 0.05, so few classes have most of a row) or *uneven* (Zipf's, so some classes are up to a thousand times as
+frequent as others). Labels are drawn from `p^(1/T)`, normalised. T = 1 is calibrated, T = 0.5 and 2 are not. The truth
+is the mean over classes of `E |P(o_k = 1 | s_k) - s_k|`, from up to 2·10⁷ probabilities with other seeds in cells of
+equal mass. No choice about intervals was made on these rows. There are half as many samples with 100 classes, and 15 %
+as many with 1,000.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def answer(kept: Kept) -> str:
     every = sum(value == 100 for value, _ in cells)
     wide = {(k, n): np.mean(kept.where(k=k, n=n)["high"] - kept.where(k=k, n=n)["low"]) for k in CLASSES for n in SIZES}
     return (
-        f"Intervals at 95 % cover the truth in {share(_covered(kept))} % of samples: in all samples of {every} of the "
-        f"{len(cells)} cases, and in less than 95 % by more than two standard errors in {below}. Of K times the error, "
-        f"which is at most 2, their mean width in 3,000 rows is {wide[10, 3000]:.2f} for 10 classes, "
-        f"{wide[100, 3000]:.2f} for 100 and {wide[1000, 3000]:.2f} for 1,000; in 300 rows of 1,000 classes it is "
-        f"{wide[1000, 300]:.2f}."
+        f"95 % intervals cover the truth in {share(_covered(kept))} % of samples. In {every} of {len(cells)} cases "
+        f"they cover it in all samples. Coverage is below 95 % by more than two standard errors in {below or 'none'}. "
+        f"For K times the error, which is at most 2, their mean width with 3,000 rows is {wide[10, 3000]:.2f} for 10 "
+        f"classes, {wide[100, 3000]:.2f} for 100 and {wide[1000, 3000]:.2f} for 1,000. With 300 rows and 1,000 classes "
+        f"it is {wide[1000, 300]:.2f}."
     )
 
 
@@ -116,11 +116,11 @@ def picture(kept: Kept) -> Figure:
         name: [estimate(off[column] - off["truth"]) for off in lines.values()]
         for name, column in (("value", "value"), ("lower end", "low"), ("upper end", "high"))
     }
-    return dots([*lines], series, "mean of K times the error, less the truth; T = 0.5 and 2", 0.0)
+    return dots([*lines], series, "mean of K times the error, minus the truth (T = 0.5 and 2)", 0.0)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Samples whose interval covers, in per cent, and mean widths: of calibrated ones, and of others (T = 0.5, 2)."
+    yield "The table gives coverage in per cent and mean width, for calibrated samples and for others (T = 0.5, 2)."
     yield ""
     yield from table(("classes, rows", "calibrated", "width", "others", "width"), _rows(kept))
 

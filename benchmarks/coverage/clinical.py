@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.clinical [--repetitions 150]
 
-Scores are Beta distributed; true maps are the identity, recalibrations, a power and a wave (*first*). On other scores
-and maps nothing was chosen (*other*). True measures are integrals on 200,000 quantiles of the scores; those of
-intercepts and slope are the coefficients that fit the truth best. Intervals are of 95 %. The percentile bootstrap of
-rows, with 100 resamples, is for comparison: of flat scores, 300 rows, and the first 100 samples.
+Scores are Beta distributed. The *first* true maps are the identity, recalibrations, a power and a wave. No choice in
+the library was made on the *other* scores and maps. True measures are integrals over 200,000 quantiles of the scores.
+True intercepts and slopes are those that fit the truth best. For comparison, the percentile bootstrap of rows uses 100
+resamples, on the first 100 samples of 300 flat scores.
 """
 
 from __future__ import annotations
@@ -148,9 +148,9 @@ def answer(kept: Kept) -> str:
     }
     flat = kept.where(scores=BOOTSTRAP_SCORES, name="calibrated", n=BOOTSTRAP_SIZE)
     return (
-        f"Over all scores and maps they do in {shown(overall[low])} % ({low}) to {shown(overall[high])} % ({high}) of "
-        f"samples. Coverage lies below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. Percentile "
-        f"bootstrap intervals cover the ICI of a calibrated model, 0, in {share(flat['ici: bootstrap'])} %."
+        f"95 % intervals cover the true measures in {shown(overall[low])} % ({low}) to {shown(overall[high])} % "
+        f"({high}) of samples. Coverage is below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. "
+        f"Percentile bootstrap intervals cover a calibrated model's ICI of 0 in {share(flat['ici: bootstrap'])} % of samples."
     )
 
 
@@ -163,8 +163,9 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     flat = [kept.where(scores="flat", name="calibrated", n=n)["ICI"] for n in (SIZES[0], SIZES[-1])]
-    yield "Coverage of all samples, and where it is lowest (scores, map, rows), in per cent. The ICI of calibrated"
-    yield f"flat scores is {mean(flat[0])} on average with {SIZES[0]} rows, {mean(flat[1])} with {SIZES[-1]:,}."
+    yield "The table gives coverage in per cent: the lowest, where it occurs (scores, map, rows), and over all samples."
+    yield f"The ICI of calibrated flat scores averages {mean(flat[0])} with {SIZES[0]} rows and {mean(flat[1])} with"
+    yield f"{SIZES[-1]:,}."
     yield ""
     yield from table(("measure", "truths", "lowest at", "lowest", "all"), _rows(kept), texts=3)
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.cost_coverage [--repetitions 400]
 
-Two classes and three decisions: a false alarm costs 1, a miss 4, to ask 0.4. *Cost* is that of deciding by the scores,
-*gap* what it exceeds the stated cost by, *excess* what it exceeds the cost of deciding by the true map by. Intervals
-are of 95 %; that of the excess is for deciding by a cross-fitted beta calibration, which is no better than the true
-map. Scores and maps are those of `decision_coverage`.
+There are two classes and three decisions. A false alarm costs 1, a miss 4, and asking 0.4. *Cost* is the mean cost of
+deciding by the scores. *Gap* is this cost minus the stated one, *excess* this cost minus that of deciding by the true
+map. The interval of the excess compares with a cross-fitted beta calibration, which is no better than the true map.
+Scores and maps are those of `decision_coverage`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def truth(name: str) -> dict[str, float]:
 
 
 def sample(name: str, n: int, seed: int) -> dict[str, float]:
-    """Whether each interval covers the truth, by how much its number is off, and whether the gap is significant."""
+    """Whether each interval covers the truth, how far its number is from it, and whether the gap is significant."""
     found = cal.expected_cost(*rows(name, n, seed), COSTS)
     out = {"rejected": float(found.gap_pvalue <= ALPHA)}
     for what, one in zip(WHAT, (found.realised, found.gap, found.excess), strict=True):
@@ -61,12 +61,15 @@ def answer(kept: Kept) -> str:
         for case in EXPERIMENT.every()
         for what in WHAT
     }
-    overall = ", ".join(f"{share(kept[f'{what}: covered'])} % ({what})" for what in WHAT)
+    overall = [f"{share(kept[f'{what}: covered'])} % ({what})" for what in WHAT]
     size = [f"{share(kept.where(name='calibrated', n=n)['rejected'])} % ({n:,} rows)" for n in SIZES]
+    covering, rejecting = (
+        f"{', '.join(parts[:-1])} and {parts[-1]}".replace(" (", " of samples (", 1) for parts in (overall, size)
+    )
     return (
-        f"Over all cases intervals cover in {overall} of samples. Coverage lies below {LEVEL} % by more than two "
-        f"standard errors in {told(cells, LEVEL)}. At {100 * ALPHA:g} % the test of the gap rejects calibrated models "
-        f"in {', '.join(size)} of samples."
+        f"95 % intervals cover the truth in {covering}. Coverage is below {LEVEL} % by more than two standard "
+        f"errors in {told(cells, LEVEL)}. The test of the gap at {100 * ALPHA:g} % rejects calibrated models "
+        f"in {rejecting}."
     )
 
 
@@ -79,8 +82,8 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     off = [f"{shown(estimate(kept.where(n=n)['excess: off']), 4)} with {n:,} rows" for n in (SIZES[0], SIZES[-1])]
-    yield "Coverage of cost, gap and excess, and how often the gap is significant at 5 %, in per cent. On average"
-    yield f"over the maps the estimated excess minus the true one is {' and '.join(off)}."
+    yield "The table gives coverage of cost, gap and excess, and how often the gap is significant at 5 %, in per cent."
+    yield f"Averaged over maps, the estimated excess minus the true one is {' and '.join(off)}."
     yield ""
     yield from table(("map", "rows", *WHAT, "significant"), _rows(kept))
 

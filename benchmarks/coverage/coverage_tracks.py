@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.coverage_tracks [--repetitions 16]
 
-Samples of 200, 1,000 and 5,000 rows of the tracks of the known-truth benchmark, and of the first 24 mixtures in its
-order of work, on which nothing about intervals was chosen. Models are Gaussian naive Bayes, random forests, logistic
-regressions and support vector machines (svc). *√n bins* (in the picture) and *15 bins* are of the debiased L2 error of
-quantile bins, by test inversion, beside the true L2 error. *Bootstrap* is of percentiles of the plain error of 15
+Samples of 200, 1,000 and 5,000 rows come from the tracks of the known-truth benchmark and from the first 24 mixtures in
+its order of work. No choice about intervals was made on the mixtures. Their models are Gaussian naive Bayes, random
+forests, logistic regressions and support vector machines (svc). *√n bins* (in the picture) and *15 bins* are intervals
+for the L2 error by test inversion, with debiased quantile bins. *Bootstrap* takes percentiles of the plain error of 15
 bins. How much of the default's correction counts, and when an interval starts at 0, were chosen on the tracks with
 other seeds.
 """
@@ -133,18 +133,18 @@ def answer(kept: Kept) -> str:
     calm, off, mixed = (_covered(part, "default") for part in _parts(kept).values())
     lines = {f"{name} (error {error})": _covered(part, "default") for name, error, part in _groups(kept)}
     below = {name: value for name, (value, se, _) in lines.items() if value + 2 * se < 100 * LEVEL}
-    where = "; ".join(f"{name}, {value:.1f} %" for name, value in below.items()) or "none"
+    where = "; ".join(f"{name}, {value:.1f} %" for name, value in below.items()) or "no kind of scores"
     usual = _covered(_parts(kept)["miscalibrated"], "bootstrap")
     by: dict[str, list[bool]] = {}
     for *about, hit in zip(kept.columns["distribution"], kept.columns["notion"], kept["default"] == 0, strict=True):
         by.setdefault(", ".join(about), []).append(hit)
     worst = min(by, key=lambda name: np.mean(by[name]))
     return (
-        f"Of the tracks, intervals of the default at 95 % cover in {calm[0]:.1f} ± {calm[1]:.1f} % of samples of "
-        f"calibrated distributions and in {off[0]:.1f} ± {off[1]:.1f} % of others, those of the percentile bootstrap "
-        f"in {usual[0]:.1f} ± {usual[1]:.1f} % of the latter; of mixtures the default covers in {mixed[0]:.1f} ± "
-        f"{mixed[1]:.1f} %. Kinds of scores of which it covers less than 95 % by more than two standard errors: "
-        f"{where}. In the worst distribution ({worst}) it covers {100 * np.mean(by[worst]):.0f} %."
+        f"On the tracks, the default's 95 % intervals cover the true error in {calm[0]:.1f} ± {calm[1]:.1f} % of "
+        f"samples of calibrated distributions and in {off[0]:.1f} ± {off[1]:.1f} % of other samples (percentile "
+        f"bootstrap: {usual[0]:.1f} ± {usual[1]:.1f} %). On mixtures the default covers it "
+        f"in {mixed[0]:.1f} ± {mixed[1]:.1f} %. Its coverage is below 95 % by more than two standard errors on "
+        f"{where}. On the worst distribution ({worst}) it is {100 * np.mean(by[worst]):.0f} %."
     )
 
 
@@ -159,8 +159,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent over all sizes where the error is not 0, with its standard error over"
-    yield "distributions; *lowest*: that of the worst distribution."
+    yield "The table gives coverage in per cent over all sizes where the error is not 0, with its standard error over"
+    yield "distributions. *Lowest* is coverage on the worst distribution."
     yield ""
     head = ("scores", "default", "lowest", *[*METHODS][2:])
     yield from table(head, _rows(kept))

@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.decision_coverage [--repetitions 400]
 
-Scores are uniform; outcomes follow maps of `calibrant.datasets.true_map`, and one that is right below 0.3 only.
-Thresholds range from 0.05 to 0.25 (*low*) or from 0.4 to 0.6 (*mid*). Intervals are of 95 %, with 100 resamples.
-Where the test of a range does not reject, the interval starts at 0, so that it covers a true error of 0.
+Scores are uniform. Outcomes follow maps of `calibrant.datasets.true_map`, and one that is calibrated only below 0.3.
+Thresholds range from 0.05 to 0.25 (*low*) or from 0.4 to 0.6 (*mid*). Intervals have level 95 % and use 100 resamples.
+Where the test of a range does not reject, the interval starts at 0, so it covers a true error of 0.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def answer(kept: Kept) -> str:
         for n in (SIZES[0], SIZES[-1])
     ]
     return (
-        f"Intervals of the error do in {share(np.concatenate(wrong))} % of samples where scores of the range are "
-        f"wrong, and in {share(np.concatenate(right))} % where they are right, at {LEVEL} %. Coverage lies below that "
-        f"by more than two standard errors in {told(cells, LEVEL)}. Where the true error is 0, the estimate is on "
-        f"average {zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
+        f"{LEVEL} % intervals cover the true error in {share(np.concatenate(wrong))} % of samples where scores in the "
+        f"range are miscalibrated, and in {share(np.concatenate(right))} % where they are calibrated. Coverage "
+        f"is below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. Where the true "
+        f"error is 0, the mean estimate is {zero[0]} with {SIZES[0]} rows and {zero[1]} with {SIZES[-1]:,}."
     )
 
 
@@ -102,7 +102,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage of the true error and regret for low and for mid thresholds, in per cent."
+    yield "The table gives coverage of the true error and regret in per cent, for low and mid thresholds."
     yield ""
     yield from table(("map", "rows", *COLUMNS), _rows(kept))
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.decomposition_coverage [--repetitions 400]
 
-Scores s are uniform, and outcomes have probability s to a power, of which 1 is calibrated. `decompose(y, p,
-estimator=…, n_resamples=300)` with `"corp"` (isotonic) and `"binned"`, on the same samples; intervals are of 95 %.
-True parts are integrals of powers.
+Scores s are uniform. Outcomes have probability s to a power; power 1 is calibrated.
+`decompose(y, p, estimator=…, n_resamples=300)` uses `"corp"` (isotonic) and `"binned"` on the same samples. Intervals
+have level 95 %. True parts are integrals of powers.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def answer(kept: Kept) -> str:
     overall = (f"{shown(estimate(one))} % (`{method}`)" for method, one in zip(METHODS, together, strict=True))
     farthest = max(off, key=lambda name: abs(off[name][0]))
     return (
-        f"Intervals cover the truth in {' and '.join(overall)} of samples, over all parts. Coverage lies below "
+        f"Over all parts, intervals cover the truth in {' and '.join(overall)} of samples. Coverage is below "
         f"{LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. The mean error of an estimate is largest "
-        f"for {farthest}: {shown(off[farthest], 4)}."
+        f"for {farthest} ({shown(off[farthest], 4)})."
     )
 
 
@@ -90,7 +90,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage of each true part in per cent, from 200 and from 1,000 rows."
+    yield "The table gives coverage of each true part in per cent, with 200 and 1,000 rows."
     yield ""
     head = [f"{method}, {n:,}" for method in METHODS for n in SIZES]
     yield from table(("part", "power", *head), _rows(kept))

@@ -3,9 +3,9 @@
     python -m benchmarks.coverage.direction [--repetitions 300]
 
 `confidence_direction(y, p, estimator=CrossFit())` splits the calibration error into parts where scores are too high
-(*over*) and too low (*under*). Its intervals of 95 % are for the *own* parts: those that the maps of the folds have in
-expectation at these rows. As lower bounds their ends may exceed the full true part in 2.5 % of samples. Scores are flat
-or rare (Beta(0.5, 6)); maps are those of [clinical](clinical.md).
+(*over*) and too low (*under*). Its 95 % intervals are for the *own* parts: the sample's true gaps, split by the folds'
+maps. Lower ends may exceed the full true part in 2.5 % of samples. Scores are flat or rare (Beta(0.5, 6)); maps are
+those of [clinical](clinical.md).
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ def answer(kept: Kept) -> str:
         f"{shown(estimate(sum(kept.where(n=n)[f'{part}: off'] for part in PARTS) / 2), 4)} ({n:,} rows)" for n in SIZES
     ]
     return (
-        f"Lower ends exceed the true part in {above} % of samples, and in more than {ABOVE} % by two standard errors "
-        f"in {told(_cells(kept, 'above'), ABOVE, above=True)}; the mean part minus the true one is {', '.join(off)}. "
-        f"Intervals cover their own part in {covered} %, and in less than {LEVEL} % by two standard errors in "
+        f"Lower ends of intervals exceed the true part in {above} % of samples. That share is above {ABOVE} % by "
+        f"more than two standard errors in {told(_cells(kept, 'above'), ABOVE, above=True)}. The mean estimate minus "
+        f"the true part is {', '.join(off[:-1])} and {off[-1]}. Intervals cover the *own* part in {covered} % of "
+        f"samples. Coverage is below {LEVEL} % by more than two standard errors in "
         f"{told(_cells(kept, 'covered'), LEVEL)}."
     )
 
@@ -98,8 +99,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage of the own part by rows, and how often lower ends exceed the true part (*above*), in per cent:"
-    yield "of over- and of underconfidence."
+    yield "The table gives, in per cent, coverage of the own part by number of rows, and how often lower ends exceed"
+    yield "the true part (*above*)."
     yield ""
     yield from table(("scores, map", *("over, 100", "1,000", "above"), *("under, 100", "1,000", "above")), _rows(kept))
 

@@ -1,15 +1,16 @@
-"""How far is `expected_performance` from what labels then say, and how often do its intervals cover?
+"""How far is `expected_performance` from measured performance, and how often do its intervals cover it?
 
     python -m benchmarks.coverage.expected_performance [--repetitions 100]
 
-Beside it is NannyML's CBPE (`nannyml` 0.13.1), on the same 2,000 labelled and 1,000 new rows. Four families have
-scores from a beta distribution and known chances: log-odds divided by 1.7 (*overconfident*), right below 0.5 and too
-high by up to 0.2 above (*one-sided*), scores of one decimal (*grid*), and a bump of 0.8 in the log-odds (*bump*). Four
-are models of scikit-learn fitted to 1,000 other rows, one is naive Bayes of three classes. No choice was made on any.
+NannyML's CBPE (`nannyml` 0.13.1) gets the same 2,000 labelled and 1,000 new rows. Four families have beta-distributed
+scores and known probabilities: log-odds divided by 1.7 (*overconfident*), calibrated below 0.5 and too high by up to
+0.2 above (*one-sided*), scores of one decimal (*grid*), and a bump of 0.8 in the log-odds (*bump*). Four are
+scikit-learn models fitted to 1,000 other rows. One is naive Bayes with three classes. No choice in the library was made
+on them.
 
-Shifts: none; *covariate*, where new rows are drawn in proportion to e^(2s) of the score s; *label*, where three in ten
-of the positives are kept, and `prior="estimate"` is told. CBPE has no such option, and its intervals no uncertainty of
-the map of scores. Label shift has half as many samples.
+Shifts are *none*; *covariate*, where new rows are drawn in proportion to e^(2s) of the score s; and *label*, where
+three in ten positives are kept and `prior="estimate"` is set. CBPE has no such option, and its intervals ignore the
+uncertainty of the score map. Label shift has half as many samples.
 """
 
 from __future__ import annotations
@@ -168,11 +169,10 @@ def answer(kept: Kept) -> str:
     low = sum(value < 90 for value in covered.values())
     least = min(covered, key=covered.__getitem__)
     return (
-        f"Its mean absolute error is smaller than CBPE's by two standard errors in {less} of {len(gaps)} cells "
-        f"(family, shift, metric), and larger in {more}. Its {LEVEL} % intervals cover on average in "
-        f"{', '.join(by_shift)} of "
-        f"samples, and in less than 90 % in {low} of {len(covered)} cells (lowest: {covered[least]:.0f} %, {least[1]}, "
-        f"{least[2]}, shift {least[0]})."
+        f"`expected_performance` has a smaller mean absolute error than CBPE, by two standard errors, in {less} of "
+        f"{len(gaps)} cases (family, shift, metric) and a larger one in {more}. By shift, its {LEVEL} % intervals "
+        f"cover the measured value in {', '.join(by_shift[:-1])} and {by_shift[-1]} of samples. Coverage is below 90 % "
+        f"in {low} of {len(covered)} cases (lowest: {covered[least]:.0f} %, {least[1]}, {least[2]}, shift {least[0]})."
     )
 
 
@@ -190,7 +190,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Mean absolute errors over families in thousandths, ours and CBPE's, and coverage in per cent, by shift."
+    yield "The table gives mean absolute errors over families in thousandths and coverage in per cent, ours / CBPE's."
     yield ""
     yield from table(("metric", *(f"{shift}{name}" for shift in SHIFTS for name in ("", ", %"))), _lines(kept))
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.few_groups [--repetitions 400]
 
-With G groups no p-value should be below 2^(1 - G): up to five groups nothing can be shown at 5 %. Groups are hospitals
-of 50 rows with an effect that the model does not see (sd 0.5), sixty forecasts each of an event, or 50 independent
-rows of a rare outcome (scores Beta(1, 30)), of which a group may have seen none. Pearson's test takes scores rounded
+With G groups no p-value should be below 2^(1 - G), so five groups or fewer can show nothing at 5 %. *Hospitals* have 50
+rows and an effect that the model does not see (sd 0.5). *Events* have sixty forecasts each. *Rare outcomes* are groups
+of 50 independent rows with scores from Beta(1, 30), sometimes without any positive. Pearson's test uses scores rounded
 to tenths, and independent outcomes drawn from them.
 """
 
@@ -81,10 +81,10 @@ def answer(kept: Kept) -> str:
     average = np.mean([value for value, _ in shares.values()])
     over = sum(value - 2 * error > 100 * ALPHA for value, error in shares.values())
     return (
-        f"With three to five groups {never.sum():.0f} of {never.size:,} tests at 5 % reject. With six to eight they "
-        f"reject {average:.1f} % on average and at most {most:.1f} ± {error:.1f} % "
-        f"({name}, {g} groups, {rows}); {over} of {len(shares)} shares are above 5 % by more than two standard errors. "
-        f"P-values below 2^(1 - G): {sum(below(kept, name) for name in ALL)} of {len(kept) * len(ALL):,}."
+        f"With three to five groups, {never.sum():.0f} of {never.size:,} tests at 5 % reject. With six to eight, "
+        f"{average:.1f} % reject on average and {most:.1f} ± {error:.1f} % at worst ({name}, {g} groups, {rows}); "
+        f"{over} of {len(shares)} shares are above 5 % by more than two standard errors. P-values are "
+        f"below 2^(1 - G) in {sum(below(kept, name) for name in ALL)} of {len(kept) * len(ALL):,} tests."
     )
 
 
@@ -94,7 +94,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Rejected at 5 % with six to eight groups, in per cent of calibrated samples."
+    yield "The table gives the per cent of calibrated samples rejected at 5 %, with six to eight groups."
     yield ""
     yield from table(("test", *CASES), _rows(kept))
 

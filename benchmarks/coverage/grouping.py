@@ -2,12 +2,12 @@
 
     python -m benchmarks.coverage.grouping [--repetitions 150]
 
-Features know all of the posterior's log odds, through five columns, and scores one part. In *wavy* (calibration far
-from any logistic map) and *survey* (three classes that no temperature repairs) nothing is left to group by. A feature
-that scores lack moves log odds by one standard deviation (*strong*), by 0.3 (*weak*), by the sign of a product of two
-features (*product*) or for one of three classes (*classes*). Truths are means over 300,000 rows. The calibration loss
-is that of `decompose(..., calibrator=...)`: by beta calibration, of survey by vector and of classes by temperature
-scaling. Brier's score of two classes is that of one column.
+Features determine the posterior. In *wavy* (calibration far from any logistic map) and *survey* (three classes that no
+temperature corrects) the true grouping loss is 0. Otherwise a feature that scores lack moves log odds by one standard
+deviation (*strong*), by 0.3 (*weak*), by the sign of a product of two features (*product*) or for one of three classes
+(*classes*). Truths are means over 300,000 rows. The calibration loss is that of `decompose(..., calibrator=...)`, with
+vector scaling for *survey*, temperature scaling for *classes* and beta calibration otherwise. With two classes, the
+Brier score uses one column.
 """
 
 from __future__ import annotations
@@ -172,10 +172,11 @@ def answer(kept: Kept) -> str:
     low = min(covers, key=lambda key: covers[key][0])
     high = max(value for value, _ in covers.values())
     return (
-        f"The one-sided 95 % limit is above the truth in at most {most:.1f} ± {error:.1f} % of samples, and above "
-        f"{ALPHA} % by more than two standard errors in {_listed(over)}. Intervals of the calibration loss cover it in "
-        f"{covers[low][0]:.1f} % ({low[0]}, {low[1]:,} rows, {low[2]}) to {high:.1f} %, below {LEVEL} % by more than "
-        f"two standard errors in {len(missed)} of {len(covers)} cases."
+        f"The one-sided 95 % limit is above the true grouping loss in {most:.1f} ± {error:.1f} % of samples at "
+        f"worst. The share is above {ALPHA} % by more than two standard errors in {_listed(over)}. Intervals of "
+        f"the calibration loss cover it in {covers[low][0]:.1f} % ({low[0]}, {low[1]:,} rows, {low[2]}) to {high:.1f} "
+        f"%. Coverage is below {LEVEL} % by more than two standard errors in {len(missed)} of "
+        f"{len(covers)} cases."
     )
 
 
@@ -199,8 +200,9 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "By log-loss: grouping loss, and the mean of its bound, in thousandths; per cent of samples in which the 95 %"
-    yield "limit is above the truth (*wrong*), and above 0 (*found*), and the calibration loss is covered."
+    yield "For log-loss, the table gives the grouping loss and its mean bound in thousandths, and the per cent of"
+    yield "samples where the 95 % limit is above the truth (*wrong*) or above 0 (*found*), and where the calibration"
+    yield "loss is covered."
     yield ""
     yield from table(("rows", "truth", "bound", "wrong", "found", "covers"), _rows(kept))
 

@@ -1,11 +1,11 @@
-"""Are tests, intervals and reports of rows that belong together right with `groups=`?
+"""Are tests, intervals and reports right with `groups=` when rows belong together?
 
     python -m benchmarks.coverage.groups [--repetitions 200]
 
-Sixty forecasts of an event are a martingale that ends in its outcome; clusters, hospitals and prompts have a normal
-effect on the latent score that the model does not see (sd 1, 0.5 and 1); repeats of a prompt have one score. One of 21
-hospitals has half of the rows. Scores are distorted by a logit scale and shift (1, 0; 1.5, 0; 1, 0.5; 2, 0.5); the
-truth is their mean distance from the calibrated ones.
+Sixty forecasts of an event are a martingale that ends in its outcome. Clusters, hospitals and prompts have an unseen
+normal effect on the latent score (sd 1, 0.5 and 1). Repeats of a prompt have one score. One of 21 hospitals has half of
+the rows. Scores are distorted by a scale and shift of the logit (1, 0; 1.5, 0; 1, 0.5; 2, 0.5). The truth is their mean
+distance from the calibrated ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BINS = {
     "fives, 40 bins": cal.Binned(40),
 }
 #: Without groups and with them.
-HOW = {"rows": "no", "groups": "yes"}
+HOW = {"rows": "without groups", "groups": "with groups"}
 ALPHA, LEVEL = 0.05, 95
 
 
@@ -119,13 +119,13 @@ def answer(kept: Kept) -> str:
     least = min(gaps, key=lambda name: gaps[name][0])
     fewer = f"{abs(gap):.1f} ± {error:.1f} points {'less' if gap < 0 else 'more'} often"
     return (
-        f"Of dependent rows that are calibrated, `report` calls {reports[0]} % miscalibrated without groups and "
-        f"{reports[1]} % with them; tests at 5 % reject {tests[0]:.0f} and {tests[1]:.1f} % on average, with groups "
-        f"at most {100 * worst:.1f} % ({name}, {rows}). The default's 95 % intervals cover the truth in "
-        f"{_range([v for v, _ in covered[0]])} % without groups and in {_range([v for v, _ in covered[1]])} % with "
-        f"them (below 95 % by more than two standard errors: {'; '.join(missed) or 'none'}). Of independent rows in "
-        f"tens with logits 1.3 times too large, tests reject {power[0].mean():.1f} %, with groups "
-        f"{fewer} ({least} by {abs(gaps[least][0]):.1f} ± {gaps[least][1]:.1f})."
+        f"With groups, `report` calls {reports[1]} % of calibrated samples of dependent rows miscalibrated "
+        f"({reports[0]} % without). Tests at 5 % reject {tests[1]:.1f} % on average ({tests[0]:.0f} % without) and "
+        f"{100 * worst:.1f} % at worst ({name}, {rows}). The default's 95 % intervals cover the truth in "
+        f"{_range([v for v, _ in covered[1]])} % ({_range([v for v, _ in covered[0]])} % without), and coverage is "
+        f"below 95 % by more than two standard errors in {'; '.join(missed) or 'no case'}. On independent rows in tens "
+        f"with logits 1.3 times too large, tests reject {power[0].mean():.1f} % without groups, and {fewer} with them "
+        f"({least} by {abs(gaps[least][0]):.1f} ± {gaps[least][1]:.1f})."
     )
 
 
@@ -143,16 +143,16 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Per cent of calibrated samples in which the test that rejects most does so at 5 %; how often 95 %"
-    yield "intervals of the default and of ten bins cover. *with*: groups are given."
+    yield "The table gives, in per cent, how often the worst test rejects calibrated samples at 5 %, and coverage of"
+    yield "95 % intervals by the default and ten bins, without and *with* groups."
     yield ""
     head = (name for what in ("test", "default", "bins") for name in (what, "with"))
     yield from table(("rows", *head), _rows(kept))
     fives = {(name, how): rejected(kept.where(rows=FIVES), name, how) for name in BINS for how in HOW}
     name, how = max(fives, key=lambda one: fives[one].mean())
     yield ""
-    most = f"{share(fives[name, how])} % ({name.removeprefix('fives, ')}, {how})"
-    yield f"Rows in fives: `calibration_test` with bins rejects at most {most}."
+    most = f"{share(fives[name, how])} % of samples ({name.removeprefix('fives, ')}, {HOW[how]})"
+    yield f"On rows in fives, `calibration_test` with bins rejects no more than {most}."
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

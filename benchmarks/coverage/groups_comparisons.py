@@ -1,14 +1,14 @@
-"""Do intervals of comparisons and costs of rows in few groups cover?
+"""Do intervals of comparisons and costs cover the truth with few groups?
 
     python -m benchmarks.coverage.groups_comparisons [--repetitions 200]
 
-Two models see a normal feature each, one states its calibrated probability and the other a too sharp one. Rows of a
-group share half of the variance of both features and 60 % of that of the outcome's latent normal. Groups have 20 rows
-each; or a lognormal number (sd of the log 0.8, mean 20); or one of them has half of all rows.
+Two models each see one normal feature. One states its calibrated probability; the other states one that is too sharp.
+Rows of a group share half the variance of both features and 60 % of that of the outcome's latent normal. Groups have 20
+rows each, or a lognormal number (log sd 0.8, mean 20), or one of them has half of all rows.
 
-Truths of models and costs are integrals over the feature. That of the gain of Platt scaling is the mean, over folds,
-of what each fold's fit gains on 100,000 other rows. Intervals are Student's with Kish's number of groups, less one, as
-degrees of freedom; those of the gain have the degrees of a heavy-tailed mean's variance.
+Truths of models and costs are integrals over the feature. The true gain of Platt scaling is the mean gain of the folds'
+fits on 100,000 other rows. Intervals are Student's. Degrees of freedom are Kish's number of groups minus one, and for
+the gain those of a heavy-tailed mean's variance.
 """
 
 from __future__ import annotations
@@ -118,15 +118,15 @@ def answer(kept: Kept) -> str:
         number: [np.mean([shares[key][0] for key in shares if key[0] in of and key[2] == number]) for of in FUNCTIONS]
         for number in GROUPS
     }
-    means = [", ".join(f"{by[number][i]:.1f}" for number in GROUPS) for i in range(len(FUNCTIONS))]
+    means = ["{:.1f}, {:.1f} and {:.1f}".format(*(by[number][i] for number in GROUPS)) for i in range(len(FUNCTIONS))]
     missed = [key[0] for key, (value, error) in shares.items() if value + 2 * error < LEVEL]
     counted = "; ".join(f"{EVERY[m]}: {missed.count(m)}" for m in dict.fromkeys(missed)) or "none"
     (m, sizes, number), (value, error) = min(shares.items(), key=lambda one: one[1][0])
     return (
-        f"With 10, 30 and 100 groups 95 % intervals cover on average in {means[0]} % (`compare_models`), {means[1]} % "
-        f"(`expected_cost`) and {means[2]} % (`compare_calibrators`). Below 95 % by more than two standard errors are "
-        f"{len(missed)} of {len(shares)} shares ({counted}); the lowest is {value:.1f} ± {error:.1f} % ({EVERY[m]}, "
-        f"{number} groups, {sizes})."
+        f"With 10, 30 and 100 groups, 95 % intervals cover the truth on average in {means[0]} % of samples "
+        f"(`compare_models`), {means[1]} % (`expected_cost`) and {means[2]} % (`compare_calibrators`). Coverage is "
+        f"below 95 % by more than two standard errors in {len(missed)} of {len(shares)} cases ({counted}). The lowest "
+        f"is {value:.1f} ± {error:.1f} % ({EVERY[m]}, {number} groups, {sizes})."
     )
 
 
@@ -136,7 +136,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "95 % intervals that cover the truth, in per cent, with any number of groups, and the lowest of the nine"
+    yield "The table gives coverage in per cent by group sizes, over all numbers of groups, and the lowest of nine"
     yield "cases."
     yield ""
     yield from table(("measure", *SIZES, "lowest"), _rows(kept))

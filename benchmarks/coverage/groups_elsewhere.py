@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.groups_elsewhere [--repetitions 500]
 
-Models are calibrated. Rows of a hospital share a normal effect that scores know nothing of (60 hospitals of 10 rows,
-sd 1; 24 of 25, sd 0.5); 40 events are forecast 60 times each; of three classes six in ten rows of a group share what
-decides beside the scores. Three subgroups lie across hospitals (each lies in all) or within (each lies in one); they
-are tested by Kuiper's test with 199 draws, and have errors of five bins. `decompose` is CORP with 100 resamples; the
-truth of the mean score is its expectation given the scores.
+Models are calibrated. Rows of a hospital share a normal effect that scores do not see (60 hospitals of 10 rows, sd 1;
+24 of 25, sd 0.5). Each of 40 events has 60 forecasts. With three classes, six in ten rows of a group share what decides
+the outcome besides the scores. Three subgroups lie *across* hospitals (each is in all of them) or *within* (each
+hospital is in one). Tests are Kuiper's with 199 draws; errors use five bins. `decompose` uses CORP with 100 resamples.
+The true mean score is its expectation given the scores.
 """
 
 from __future__ import annotations
@@ -109,10 +109,11 @@ def answer(kept: Kept) -> str:
         for name in TOLD
     ]
     return (
-        f"With groups {over[0]} of {len(each)} shares of false alarms and of missing 95 % intervals are above "
-        f"{ALPHA} % by more than two standard errors, at most {most[0]:.1f} ± {most[1]:.1f} % ({what}, {rows}); "
-        f"without groups {over[1]} are, and they range from {low:.1f} to {high:.1f} %. P-values of single subgroups "
-        f"are at most 0.05 in {100 * single[0]:.1f} % of subgroups with groups, in {100 * single[1]:.1f} % without."
+        f"With groups, false alarms or 95 % intervals that miss the truth exceed {ALPHA} % by more than two standard "
+        f"errors in {over[0]} of {len(each)} cases; the highest share is {most[0]:.1f} ± {most[1]:.1f} % ({what}, "
+        f"{rows}). Without groups they do in {over[1]}, and range from {low:.1f} to {high:.1f} %. P-values "
+        f"of single subgroups are 0.05 or less in {100 * single[0]:.1f} % with groups and in "
+        f"{100 * single[1]:.1f} % without."
     )
 
 
@@ -123,8 +124,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Tests at 5 % that reject calibrated models, and 95 % intervals that miss the truth, in per cent of"
-    yield f"samples, of the rows with most. At most {ALPHA} is wanted."
+    yield "The table gives the per cent of samples where 5 % tests reject or 95 % intervals miss the truth, in the"
+    yield f"worst case. The aim is {ALPHA} or less."
     yield ""
     yield from table(("wrong", *TOLD), _rows(kept))
 

@@ -1,12 +1,12 @@
-"""Do intervals of rows in groups cover as often as those of as many independent rows as say the same?
+"""Do intervals of grouped rows cover as often as those of independent rows that carry the same information?
 
     python -m benchmarks.coverage.groups_intervals [--repetitions 200]
 
-The number of independent rows is n / d with the true design effect d of the mean residual: its variance over samples
-over that of independent rows. Rows are those of `groups.md`, or have an effect of the group with sd 0.7. Scores are
-distorted by a logit scale and shift; the truth is their mean distance from the calibrated ones. Ways to make intervals
-were compared on the cases with sd 0.7, and in first trials on the others, with other seeds. *bins* are ten of equal
-counts.
+The number of independent rows is n / d, where d is the true design effect of the mean residual: its variance over
+samples divided by that of independent rows. Rows are those of `groups.md`, or have a group effect with sd 0.7. Scores
+are distorted by a scale and shift of the logit z. The truth is their mean distance from the calibrated ones. Ways to
+make intervals were compared on the cases with sd 0.7, and in first trials on the others, with other seeds. *Bins* are
+ten of equal counts.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def answer(kept: Kept) -> str:
     lowest = [_lowest(shares[name, "groups"]) for name in ESTIMATORS]
     return (
         f"95 % intervals of the default, the density and bins cover the truth in {_listed(average[:3])} % of samples "
-        f"in groups and in {_listed(average[3:])} % of samples of independent rows. In groups they are below 95 % by "
-        f"more than two standard errors in {_listed(map(str, missed))} of {len(EXPERIMENT.every())} cases; the lowest "
-        f"are {_listed(lowest)}."
+        f"of grouped rows and in {_listed(average[3:])} % of samples of independent rows. With grouped rows, coverage "
+        f"is below 95 % by more than two standard errors in {_listed(map(str, missed))} of {len(EXPERIMENT.every())} "
+        f"cases. The lowest values are {_listed(lowest)}."
     )
 
 
@@ -127,8 +127,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "95 % intervals that cover the truth, in per cent: of rows in groups by three estimators, and the"
-    yield "default's of independent rows, each at the distortion where they cover least."
+    yield "The table gives coverage in per cent for grouped rows by three estimators, and for independent rows by the"
+    yield "default, each at the distortion where it is lowest."
     yield ""
     yield from table(("rows", "default", "independent", "density", "bins"), _rows(kept))
 

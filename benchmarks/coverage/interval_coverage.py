@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.interval_coverage [--repetitions 300]
 
-Intervals of `estimate(y, p, estimator=…)` for the L1 error, by test inversion. Two classes: scores are Beta(2, 3), the
-truth is by quadrature. Ten classes (*10 calibrated*, *10 redrawn*): the class-wise error of scores uniform on the
-simplex, of whose labels none or 60 % are redrawn from a fair die; redrawn, the gap of class k is 0.6 (1/10 - p_k) and
-the truth is 0.6 E|1/10 - p_k| with p_k ~ Beta(1, 9).
+`estimate(y, p, estimator=…)` gives intervals for the L1 error by test inversion. With two classes, scores are Beta(2,
+3) and the truth comes from quadrature. With ten classes, the error is class-wise and scores are uniform on the simplex;
+none (*10 calibrated*) or 60 % (*10 redrawn*) of labels are redrawn uniformly. The gap of class k is then 0.6 (1/10 -
+p_k) and the truth is 0.6 E|1/10 - p_k| with p_k ~ Beta(1, 9).
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def answer(kept: Kept) -> str:
         for case in EXPERIMENT.every()
         for name, pair in _coverage(kept.where(**case)).items()
     }
-    overall = "; ".join(f"{shown(pair)} % ({name})" for name, pair in _coverage(kept).items())
+    *first, last = (f"{shown(pair)} % ({name})" for name, pair in _coverage(kept).items())
     return (
-        f"Over all truths and sizes intervals cover the true error in {overall} of samples. Coverage lies below "
-        f"{LEVEL} % by more than two standard errors in {told(cells, LEVEL)}."
+        f"Over all cases, intervals cover the true error in {', '.join(first)} and {last} of samples. "
+        f"Coverage is below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}."
     )
 
 
@@ -98,7 +98,7 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     most = max(error for case in EXPERIMENT.every() for _, error in _coverage(kept.where(**case)).values())
-    yield f"Coverage in per cent (standard errors of at most {most:.1f}), and below it mean widths for two classes."
+    yield f"The table gives coverage in per cent (standard errors up to {most:.1f}), then mean widths for two classes."
     yield "*Residual* is `ResidualKernel()`, *debiased* `Binned(debias=True)`, *√n bins* `Binned('sqrt', 'quantile')`."
     yield ""
     yield from table(("truth", "rows", *ESTIMATORS), _rows(kept))

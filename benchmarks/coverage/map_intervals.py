@@ -2,14 +2,14 @@
 
     python -m benchmarks.coverage.map_intervals [--repetitions 100]
 
-Per cent of 200 quantiles of scores whose truth lies in the 95 % interval of `predict_interval`. Scores are Beta(0.8,
-0.7) distributed. Truths, with log-odds z of the score s: *over-confident* 0.5 z - 0.3; *asymmetric* 0.6 log s - 1.6
-log(1 - s) - 0.5; *bent* z + 0.15 z² - 0.5; *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9. The family of isotonic
-regression and Venn-Abers predictors is that of increasing maps.
+Intervals are those of `predict_interval` at 200 quantiles of scores. Scores follow Beta(0.8, 0.7). Truths, with
+log-odds z of the score s, are *over-confident* 0.5 z - 0.3; *asymmetric* 0.6 log s - 1.6 log(1 - s) - 0.5; *bent* z +
+0.15 z² - 0.5; *wave* z + 0.8 sin z; *steps* 0.1, 0.45 and 0.9. The family of isotonic regression and Venn-Abers
+predictors is that of all increasing maps.
 
-*Elsewhere* are other scores, Beta(3, 2), Beta(0.4, 0.5) and Beta(0.5, 8), and truths, on which nothing about the
-interval of `AutoCalibrator` was chosen: *under-confident* 1.6 z - 0.2; *shifted* z + 0.7; *half* s / 2; *kink* has
-slope 0.4 above 0.6; *quick wave* z + 0.4 sin 2z; *jump* is 0.25 and 0.75 on either side of 0.5.
+*Elsewhere* are other scores, Beta(3, 2), Beta(0.4, 0.5) and Beta(0.5, 8), and other truths. No choice about the
+interval of `AutoCalibrator` was made on them: *under-confident* 1.6 z - 0.2; *shifted* z + 0.7; *half* s / 2; *kink*
+has slope 0.4 above 0.6; *quick wave* z + 0.4 sin 2z; *jump* is 0.25 and 0.75 on either side of 0.5.
 """
 
 from __future__ import annotations
@@ -139,11 +139,11 @@ def answer(kept: Kept) -> str:
     least = min(auto, key=lambda case: auto[case][0])
     which = ", ".join(f"{truth} {number}" for truth, number in Counter(case[1] for case in missed).most_common())
     return (
-        f"Intervals of 95 % of the parametric maps cover the truth in {min(held):.1f} to {max(held):.1f} % of scores "
-        f"where it is in their family, and otherwise in as few as {outside[name, worst]:.1f} % ({name}; "
-        f"{_said(worst)}). Those of isotonic regression cover increasing truths in {min(rising):.1f} to "
-        f"{max(rising):.1f} % of scores, and are {_wider(kept, '1000')} times as wide as the spline's with 1,000 "
-        f"rows. The coverage of `{AUTO}` is below 95 % by more than two standard errors in {len(missed)} of "
+        f"95 % intervals of the parametric maps cover the truth at {min(held):.1f} to {max(held):.1f} % of scores "
+        f"where it is in their family, and otherwise at as few as {outside[name, worst]:.1f} % ({name}; "
+        f"{_said(worst)}). Those of isotonic regression cover increasing truths at {min(rising):.1f} to "
+        f"{max(rising):.1f} % of scores. With 1,000 rows, they are {_wider(kept, '1000')} times as wide as the "
+        f"spline's. Coverage of `{AUTO}` is below 95 % by more than two standard errors in {len(missed)} of "
         f"{len(auto)} cases{f' ({which})' if missed else ''}; the lowest is {auto[least][0]:.1f} % ({_said(least)})."
     )
 
@@ -164,8 +164,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent with 100 and 1,000 rows: means over truths in the family and over others; the"
-    yield "lowest of a truth and size; mean width with 1,000 rows."
+    yield "The table gives mean coverage in per cent over truths inside and outside the family, with 100 and 1,000"
+    yield "rows, the lowest coverage of any truth and size, and the mean width with 1,000 rows."
     yield ""
     yield from table(("calibrator", "in family", "1,000", "outside", "1,000", "lowest", "width"), _rows(kept))
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.coverage.model_comparison_coverage [--repetitions 100]
 
-Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y |
-x), by quadrature, and what it states is a map of that, so that truths are integrals over x. *sharp; shifted alike*
-have the same squared error. Where scores are 10, 5 or 1, one model states a uniform P(y = 1) itself and the other its
-mean over so many equal cells. In *too high; too low* and *calibrated; too high* both models see the same feature. Rows
-in fives share half of the variance of each feature and 60 % of that of the outcome's latent normal; rows apart are
-independent. Intervals have 300 resamples.
+Two normal features give P(y = 1) = expit(a x1 + b x2). Each model sees one of them. Its calibrated probability is E(y |
+x), by quadrature. It states a map of that, so truths are integrals over x. The models of *sharp; shifted alike* have
+the same squared error. With 10, 5 or 1 scores, one model states a uniform P(y = 1) itself and the other its mean over
+that many equal cells. In *too high; too low* and *calibrated; too high* both see the same feature. Rows in *fives*
+share half of the variance of each feature and 60 % of that of the outcome's latent normal; rows *apart* are
+independent. Intervals use 300 resamples.
 """
 
 from __future__ import annotations
@@ -215,12 +215,12 @@ def answer(kept: Kept) -> str:
     value, error = shares[models, n, rows, measure]
     none = [1 - hits.mean() for case, hits in every.items() if abs(made(case[0]).truth[case[3]]) < NONE]
     average = np.mean([value for value, _ in shares.values()])
-    sizes = ", ".join(f"{sum(case[1] == str(n) for case in missed)} of {n:,} rows" for n in SIZES)
+    sizes = ", ".join(f"{sum(case[1] == str(n) for case in missed)} with {n:,} rows" for n in SIZES)
     return (
-        f"The intervals cover in {average:.1f} % on average. Below 95 % by more than two standard errors: "
-        f"{len(missed)} of {len(shares)} shares ({sizes}); the lowest is {value:.1f} ± "
+        f"The intervals cover the true difference in {average:.1f} % of samples. Coverage is below 95 % by "
+        f"more than two standard errors in {len(missed)} of {len(shares)} cases ({sizes}). The lowest is {value:.1f} ± "
         f"{error:.1f} % ({models}, {int(n):,} rows, {rows}, {MEASURES[measure]}). Where there is no difference, "
-        f"{100 * np.mean(none):.1f} % of intervals leave out 0 (5 % is the aim)."
+        f"{100 * np.mean(none):.1f} % of intervals exclude 0 (5 % is the aim)."
     )
 
 
@@ -238,8 +238,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "95 % intervals that cover, in per cent, of all sizes: of calibration errors (with the miscalibration of"
-    yield "both scores), of the scores, of their discrimination, and of the accuracy."
+    yield "The table gives coverage in per cent over all sizes for calibration errors (with the miscalibration of both"
+    yield "scores), the scores, their discrimination and the accuracy."
     yield ""
     yield from table(("the two models", *SUMMED), _rows(kept))
 

@@ -1,14 +1,14 @@
-"""How soon does `CalibrationMonitor` notice a change, how often does it alarm of none, and what could be had at best?
+"""How soon does `CalibrationMonitor` notice a change, how often does it raise false alarms, and what is achievable?
 
     python -m benchmarks.coverage.monitor [--repetitions 200]
 
-Streams of 100,000 rows. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), or the confidences of ten
-classes (Dirichlet 0.4). From row 30,000 on, the log-odds of outcomes are those of the scores plus 0.2 or 0.5 (of
-confidences less). An alarm is the first row at which the e-value is 20 or more. The mixture of bets was chosen on
-uniform, U-shaped and rare scores with 30 other streams each. The *best window* is the largest standardised mean
-residual of the last w rows, whose threshold 5 % of 400 other calibrated streams exceed, for the w of 100 to 20,000
-with the smallest median delay. Bets know more: that the change is an *offset* of the log-odds, its *size*, or its sign
-as well (*exact*).
+Streams have 100,000 rows. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), or the confidences of ten
+classes (Dirichlet 0.4). From row 30,000 on, the log-odds of outcomes are those of the scores plus 0.2 or 0.5 (minus,
+for confidences). An alarm is the first row with an e-value of 20 or more. The mixture of bets was chosen on 30 other
+streams each of uniform, U-shaped and rare scores. The *best window* alarms when the standardised mean residual of the
+last w rows exceeds, in size, a threshold that 5 % of 400 other calibrated streams exceed. Its w, from 100 to 20,000,
+has the smallest median delay. Bets in the picture know that the change is an *offset* of the log-odds, its *size*, or
+also its sign (*exact*).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def bets(s: NDArray[np.float64], y: NDArray[np.bool_], shifts: Sequence[float]) 
 
 
 def residuals(s: NDArray[np.float64], y: NDArray[np.bool_]) -> Iterator[NDArray[np.float64]]:
-    """Of each window, the standardised sum of the last residuals, from row w on."""
+    """The standardised sum of the last w residuals, from row w on, for each window w."""
     residual, spread = np.cumsum(y - s), np.cumsum(s * (1 - s))
     for w in WINDOWS:
         yield np.abs(residual[w:] - residual[:-w]) / np.sqrt(spread[w:] - spread[:-w])
@@ -87,14 +87,14 @@ def residuals(s: NDArray[np.float64], y: NDArray[np.bool_]) -> Iterator[NDArray[
 
 @cache
 def thresholds(family: str) -> list[float]:
-    """What one in twenty other calibrated streams exceed, of each window."""
+    """The threshold of each window, which one in twenty other calibrated streams exceed."""
     seeds = range(FIRST_OTHER, FIRST_OTHER + OTHERS)
     most = [[float(z.max()) for z in residuals(*stream(family, 0.0, seed))] for seed in seeds]
     return [float(v) for v in np.quantile(most, 0.95, axis=0)]
 
 
 def sample(scores: str, shift: float, seed: int) -> dict[str, float]:
-    """Rows after the change until each alarms (before it: fewer than none); of a calibrated stream, until it does."""
+    """Rows from the change to each first alarm (negative before it); from the start in a calibrated stream."""
     s, y = stream(scores, shift, seed)
     paths = dict(zip(MONITORS, (StartMixture(horizon).path(s, y)[0] for horizon in (N, None)), strict=True))
     if not shift:
@@ -135,25 +135,26 @@ def answer(kept: Kept) -> str:
     for name, aim in zip(MONITORS, AIMS, strict=True):
         every = _ratios(kept, name)
         beyond = [f"{case}: {_ratio(one)}" for case, one in every.items() if one[0] > aim]
-        told.append(f"{_delays(kept, name)} times that of the best window (aim: at most {aim}, {_missed(beyond)})")
+        told.append((_delays(kept, name), f"aim: ≤ {aim}, {_missed(beyond)}"))
     rows = [middle(kept.where(scores=s, shift=d)[MONITORS[0]]) for s, d in _cells()]
     beyond = [
-        f"{family}, {name}: {_calm(kept, family, name)}"
+        f"{family}, {name}: {_calm(kept, family, name)} %"
         for family in FAMILIES
         for name in MONITORS
         if percent(_alarmed(kept.where(scores=family, shift=0.0), name))[0] > MOST
     ]
     pooled = [share(_alarmed(kept.where(shift=0.0), name)) for name in MONITORS]
     return (
-        f"Of calibrated streams {pooled[0]} % alarm with a horizon of 100,000 rows and {pooled[1]} % without one, "
-        f"where at most {MOST} % may ({_missed(beyond)}). With a horizon the median delay after a change is "
-        f"{shown(min(rows))} to {shown(max(rows))} rows, {told[0]}. Without one it is {told[1]}, and of bets that know "
-        f"the change exactly {_delays(kept, KNOWING[-1])} times."
+        f"With a horizon of 100,000 rows, `CalibrationMonitor` raises a false alarm in {pooled[0]} % of calibrated "
+        f"streams, and without one in {pooled[1]} % (aim: ≤ {MOST} %, {_missed(beyond)}). With a horizon, the median "
+        f"delay after a change is {shown(min(rows))} to {shown(max(rows))} rows, {told[0][0]} times the best window's "
+        f"({told[0][1]}). Without one, it is {told[1][0]} times the window's ({told[1][1]}). Bets that know the change "
+        f"exactly take {_delays(kept, KNOWING[-1])} times as long as the window."
     )
 
 
 def _missed(beyond: Sequence[str]) -> str:
-    return f"missed: {'; '.join(beyond)}" if beyond else "met in all cases"
+    return f"missed for {'; '.join(beyond)}" if beyond else "met in every case"
 
 
 def picture(kept: Kept) -> Figure:
@@ -166,7 +167,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Median delay in rows with a horizon, and ratios of median delays to that of the best window."
+    yield "The table gives median delays in rows with a horizon, and ratios of median delays to the best window's."
     yield ""
     yield from table(("scores, shift", "rows", "horizon", "no horizon"), _rows(kept))
 

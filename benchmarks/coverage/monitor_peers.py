@@ -1,11 +1,11 @@
-"""How soon do ADWIN and probcal notice a change, and how often do they alarm of none?
+"""How soon do ADWIN and probcal notice a change, and how often do they raise false alarms?
 
     python -m benchmarks.coverage.monitor_peers [--repetitions 60]
 
-The streams of `benchmarks/coverage/monitor.md`, with the same seeds: 100,000 rows, of which log-odds of outcomes are
-shifted from row 30,000 on. *monitor* is `CalibrationMonitor` with a horizon of 100,000 rows. *ADWIN* (river) looks at
-residuals, with its default delta of 0.002. *probcal* is its monitor, with batches of 100 rows. An alarm before the
-change is a false one; delays leave out its stream.
+Streams and seeds are those of `benchmarks/coverage/monitor.md`: 100,000 rows, with the log-odds of outcomes shifted
+from row 30,000 on. *monitor* is `CalibrationMonitor` with a horizon of 100,000 rows. *ADWIN* (river) watches
+residuals, with its default delta 0.002. *probcal* is that package's monitor, with batches of 100 rows. An alarm
+before the change is false, and delays leave out its stream.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def answer(kept: Kept) -> str:
         cells, calm = _cells(kept, peer), kept.where(peer=peer, shift=0.0)
         no_later = sum(middle(some["monitor"]) <= middle(some["other"]) for some in cells.values())
         later = [name for name, some in cells.items() if _sooner(some) < 0]
-        sure = f"surely later in {len(later)}" + (f" ({'; '.join(later)})" if later else "")
+        sure = f"in {len(later)} ({'; '.join(later)})" if later else "in none"
         alarms = [share(np.isfinite(calm[name]).astype(float)) for name in ("monitor", "other")]
         told.append(
-            f"Beside {peer}, of {_streams(kept, peer)} streams a cell, the median delay of `CalibrationMonitor` is no "
-            f"longer in {no_later} of {len(cells)} cells, and {sure}; of {len(calm)} calibrated streams it alarms in "
-            f"{alarms[0]} % and {peer} in {alarms[1]} %."
+            f"{peer} notices a change no sooner than `CalibrationMonitor` in {no_later} of {len(cells)} cases (median "
+            f"of {_streams(kept, peer)} streams), and significantly sooner {sure}. It raises a false "
+            f"alarm in {alarms[1]} % of {len(calm)} calibrated streams, and the monitor in {alarms[0]} %."
         )
     return " ".join(told)
 
@@ -97,8 +97,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Median delays after the change, in rows, and the ratio of the monitor's to the peer's on the same"
-    yield "streams."
+    yield "The table gives median delays after the change, in rows, and ratios of the monitor's to the peer's on the"
+    yield "same streams."
     yield ""
     yield from table(("scores", "shift", "monitor", "ADWIN", "ratio", "probcal", "ratio"), _rows(kept), texts=2)
 

@@ -1,10 +1,10 @@
-"""How often does a report say that scores are off by one odds ratio, where they are and where they are not?
+"""How often does a report say that scores are miscalibrated by one odds ratio, where they are and where they are not?
 
     python -m benchmarks.coverage.one_odds_ratio [--repetitions 400]
 
-Scores p are Beta(1, 2). The truth has the log-odds of p minus 0.7 (*one odds ratio*), or it is something else. The aim
-is to say so in 95 % of samples of the former, where there are rows enough, and never of the others. A report says so
-"as far as these rows can tell", and only where its test of calibration rejects too, which is not asked here.
+Scores p follow Beta(1, 2). The true probability has the log-odds of p minus 0.7 (*one odds ratio*), or is another
+function of p. A report should say so in 95 % of samples of the former, given enough rows, and never in others. It says
+so "as far as these rows can tell", and only where its test of calibration also rejects, which is not required here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def sample(truth: str, n: int, seed: int) -> dict[str, float]:
-    """Whether it is said."""
+    """Whether one odds ratio is claimed."""
     rng = np.random.default_rng([seed, [*TRUTHS].index(truth), n])
     p = rng.beta(1, 2, n).clip(0.005, 0.995)
     y = rng.random(n) < TRUTHS[truth](p)
@@ -59,19 +59,20 @@ def answer(kept: Kept) -> str:
     }
     some = sum(value > 0 for value, _ in wrong.values())
     most = max(wrong, key=lambda name: wrong[name][0])
+    worst = f", most often for *{most}* ({shown(wrong[most])} % of samples)" if some else ""
     return (
-        f"Where they are, it says so in {', '.join(right)} of samples; {LEVEL} % are aimed at. Where they are not, it "
-        f"says so in any sample of {some or 'none'} of {len(wrong)} cases, most in {most} ({shown(wrong[most])} %)."
+        f"A report rightly claims one odds ratio in {', '.join(right[:-1])} and {right[-1]} of samples "
+        f"(aim: {LEVEL} %). It wrongly claims one at least once in {some or 'none'} of {len(wrong)} cases{worst}."
     )
 
 
 def picture(kept: Kept) -> Figure:
     series = {f"{n:,} rows": [percent(kept.where(truth=truth, n=n)["said"]) for truth in TRUTHS] for n in SIZES}
-    return dots([*TRUTHS], series, "said, % of samples")
+    return dots([*TRUTHS], series, "samples with this claim, %")
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield f"Samples in which it is said, in per cent; the aim is {LEVEL} in the first row and 0 below."
+    yield f"The table gives the per cent of samples with this claim. The aim is {LEVEL} in the first row and 0 below."
     yield ""
     rows = ([truth, *(f"{100 * kept.where(truth=truth, n=n)['said'].mean():.1f}" for n in SIZES)] for truth in TRUTHS)
     yield from table(("truth", *(f"{n:,} rows" for n in SIZES)), rows)

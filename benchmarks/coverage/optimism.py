@@ -2,8 +2,8 @@
 
     python -m benchmarks.coverage.optimism [--repetitions 100]
 
-Logistic regressions of some features of which one matters, on 120 rows; the truth of each fitted model is measured on
-20,000 fresh rows.
+Logistic regressions are fitted to 120 rows with one relevant feature. The truth of each is measured on 20,000 fresh
+rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rows(n: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample(n: int, features: int, seed: int) -> dict[str, float]:
-    """Each measure on fresh rows, as it appears and as it is corrected; and whether its interval covers."""
+    """Each measure on fresh rows, on the training rows and after correction, and whether its interval covers."""
     X, y = rows(n, features, seed)
     fresh, outcomes = rows(20_000, features, 10**6)
     model = LogisticRegression(C=100.0)
@@ -58,8 +58,9 @@ def answer(kept: Kept) -> str:
     slope = kept.where(features=10)
     fresh, apparent, corrected = (slope[f"slope: {what}"].mean() for what in ("fresh", "apparent", "corrected"))
     return (
-        f"With ten features the slope appears to be {apparent:.2f}, is corrected to {corrected:.2f}, and is "
-        f"{fresh:.2f} on fresh rows. Its interval covers that in {share(slope['slope: covered'])} % of samples."
+        f"With ten features, the slope is {apparent:.2f} on training rows (*apparent*), {corrected:.2f} "
+        f"after correction and {fresh:.2f} on fresh rows. The corrected slope's interval covers the fresh one in "
+        f"{share(slope['slope: covered'])} % of samples."
     )
 
 
@@ -73,7 +74,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Means, and how often the interval covers the measure of fresh rows, in per cent."
+    yield "The table gives means, and the per cent of intervals covering the fresh measure."
     yield ""
     yield from table(("features", "measure", "apparent", "corrected", "fresh", "covered"), _rows(kept), texts=2)
 

@@ -1,13 +1,13 @@
-"""Does `calibration_over_time` see changes that are none, and do its intervals cover those that are?
+"""Does `calibration_over_time` report changes where there are none, and do its intervals cover those that exist?
 
     python -m benchmarks.coverage.over_time [--repetitions 100]
 
-Streams of 4,000 rows, cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), of a mix
-that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4; *top*). Log-odds of outcomes
-are those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; one that is taken back
-(rows 1,400 to 2,600); a slope from 0 to 0.8, which has no time of change. Of confidences, -0.8 instead. Three tests
-(of a change, of a trend, of the periods) are adjusted for each other. The search and its interval were chosen on
-uniform, rare and rising scores with 60 other streams each.
+Streams of 4,000 rows are cut into 8 periods. Scores are uniform, U-shaped (beta 0.3, 0.3), rare (beta 0.5, 20), from a
+mix that rises with time (beta 1 to 4, 2), or the confidences of ten classes (Dirichlet 0.4; *top*). The log-odds of
+outcomes are those of the scores plus a shift: none; a constant -0.5; a step of 0.8 after row 2,600; a step of 0.8 from
+row 1,400 to 2,600; or a slope from 0 to 0.8, which has no time of change. For confidences, 0.8 becomes -0.8. Three
+tests (of a change, a trend, the periods) are adjusted for each other. The search and its interval were chosen on 60
+other streams each of uniform, rare and rising scores.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHORT = dict(zip(FAMILIES, ("uniform", "U-shaped", "rare", "rising", "top"), str
 SHIFTS = {"none": [], "constant": [], "step": [STEP], "step and back": [BACK, STEP], "slope": []}
 CALM, STEPS = ("none", "constant"), ("step", "step and back")
 TESTS = ("change", "trend", "periods")
-#: Streams without a change that may be said to have one, and truths that intervals cover, in per cent.
+#: Streams without a change in which one may be reported, and truths that intervals cover, in per cent.
 MOST, LEVEL = 5, 95
 
 
@@ -95,10 +95,10 @@ def answer(kept: Kept) -> str:
     time, gap = (share(np.concatenate([one[name] for one in every])) for name in ("time", "gap"))
     counted = share(np.concatenate([_counted(kept, s, shift) for s in FAMILIES for shift in STEPS]))
     return (
-        f"Streams without a change are said to have one in {share(np.concatenate([*calm.values()]))} %, where at most "
-        f"{MOST} % may ({_missed(calm, MOST, 1)}). As many changes are found as there are in {counted} % of streams "
-        f"with steps; in these, {LEVEL} % intervals cover the times of changes in {time} % and the gaps after them in "
-        f"{gap} % ({_missed(covered, LEVEL, -1)})."
+        f"A change is reported in {share(np.concatenate([*calm.values()]))} % of streams without one "
+        f"({_missed(calm, MOST, 1)}). In {counted} % of streams with steps, the number of changes is right. In these, "
+        f"{LEVEL} % intervals cover {time} % of the times of changes and {gap} % of the gaps after them "
+        f"({_missed(covered, LEVEL, -1)})."
     )
 
 
@@ -107,13 +107,14 @@ def _missed(cases: dict[str, np.ndarray], aim: float, sign: int) -> str:
     beyond = {name: (sign * (percent(v)[0] - aim), percent(v)[1]) for name, v in cases.items()}
     far = [f"{name}: {share(cases[name])}" for name, (by, error) in beyond.items() if by > 2 * error]
     many = sum(by > 0 for by, _ in beyond.values())
-    told = "more" if sign > 0 else "less"
-    return f"{told} in {many} of {len(cases)} cells, by more than two standard errors in {'; '.join(far) or 'none'}"
+    told = "above" if sign > 0 else "below"
+    wrong = f"{told} {aim:g} % in {many} of {len(cases)} cases"
+    return f"{wrong}, by more than two standard errors in {'; '.join(far) or 'none'}"
 
 
 def picture(kept: Kept) -> Figure:
     series = {
-        "said, no change": [
+        "reported, no change": [
             percent(np.concatenate([kept.where(scores=s, shift=c)["any"] for c in CALM])) for s in FAMILIES
         ]
     }
@@ -128,10 +129,10 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Per cent of streams in which a test rejects at 0.05 (*said*), and as many changes are found as there are"
-    yield "(*count*); of times of changes and gaps after them that intervals cover."
+    yield "The table gives the per cent of streams in which a test rejects at 0.05 (*reported*) and in which the number"
+    yield "of changes is right (*count*), and of the times and gaps that intervals cover."
     yield ""
-    yield from table(("streams", "said", "count", "time", "gap"), _rows(kept))
+    yield from table(("streams", "reported", "count", "time", "gap"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:
@@ -146,7 +147,7 @@ def _rows(kept: Kept) -> Iterator[list[str]]:
 
 
 def _counted(kept: Kept, scores: str, shift: str) -> np.ndarray:
-    """In which streams as many changes are found as there are."""
+    """Streams in which as many changes are found as there are."""
     return (kept.where(scores=scores, shift=shift)["found"] == len(SHIFTS[shift])).astype(float)
 
 

@@ -1,11 +1,11 @@
-"""Does calibration over time of subgroups and classes see changes that are none?
+"""Does calibration over time of subgroups and classes report changes that never happened?
 
     python -m benchmarks.coverage.over_time_courses [--repetitions 400]
 
-Subgroups (`by=`) and classes (`notion="classwise"`) are followed over the same 4 periods: five subgroups of 2,000 rows
-with uniform scores, of which none changes, or one by a step of 0.8 in the log-odds after row 1,200; ten subgroups of
-4,000 rows with rare outcomes (beta 1, 10); and ten classes of 2,000 rows (Dirichlet 0.3). A test rejects at 0.05 after
-adjustment for all tests of all subgroups or classes (Holm).
+Subgroups (`by=`) and classes (`notion="classwise"`) are followed over the same 4 periods. There are 2,000 rows of five
+subgroups with uniform scores, where none changes, or one changes by a step of 0.8 in the log-odds after row 1,200;
+4,000 rows of ten subgroups with rare outcomes (beta 1, 10); and 2,000 rows of ten classes (Dirichlet 0.3). A test
+rejects at 0.05 after adjustment for all the stream's tests (Holm).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..provenance import Kept
 FOLLOWED = ("5 subgroups, uniform", "10 subgroups, rare", "10 classes", "5 subgroups, one changes")
 CALM, MOVED = FOLLOWED[:-1], FOLLOWED[-1]
 TESTS = ("change", "trend", "periods")
-#: Streams without a change that may be said to have one, in per cent.
+#: Streams without a change in which one may be reported, in per cent.
 MOST = 5
 
 
@@ -58,12 +58,12 @@ def sample(followed: str, seed: int) -> dict[str, float]:
 def answer(kept: Kept) -> str:
     calm = {one: kept.where(followed=one)["any"] for one in CALM}
     more = [f"{name}: {share(values)}" for name, values in calm.items() if percent(values)[0] > MOST]
-    missed = f"missed for {'; '.join(more)}" if more else "met in all cases"
+    missed = f"missed for {'; '.join(more)}" if more else "met in every case"
     moved = kept.where(followed=MOVED)
     return (
-        f"In {share(np.concatenate([*calm.values()]))} % of streams without a change a test of any subgroup or class "
-        f"rejects (aim: at most {MOST} %, {missed}). Where one subgroup changes, a test rejects in "
-        f"{share(moved['any'])} % of streams, and that subgroup is named in {share(moved['named'])} %."
+        f"A test of a subgroup or class rejects in {share(np.concatenate([*calm.values()]))} % of streams without a "
+        f"change (aim: ≤ {MOST} %, {missed}). Where one subgroup changes, a test rejects in {share(moved['any'])} % of "
+        f"streams, and that subgroup is named in {share(moved['named'])} %."
     )
 
 
@@ -73,8 +73,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Streams in which a test rejects for any subgroup or class, in per cent; *named*: in which the first one"
-    yield "is named, which changes where one does."
+    yield "The table gives the per cent of streams in which a test rejects for any subgroup or class, and in which"
+    yield "the first (which changes if one does) is *named*."
     yield ""
     short = ("5, uniform", "10, rare", "10 classes", "one changes")
     parts = [kept.where(followed=one) for one in FOLLOWED]

@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.period_tests [--repetitions 2000]
 
-One of 60 courses over 6 periods of 40 rows each, with scores of a beta distribution (1, 20). Three tests are made of
-each course, so that it is rejected beside all others with a p-value of at most 0.05 / 180. *Many* is the test that is
-then used, *one* that of one course by itself with 1,999 draws, whose p-value is 1/2000 at least. Rows are
-independent, or have relative weights, or are in 40 groups that are in all periods, whose log-odds vary with a standard
-deviation of 0.7. Courses are calibrated, or outcomes are as likely as 1 - (1 - p)^8 in one period.
+Each sample is one of 60 courses over 6 periods of 40 rows, with scores from a beta distribution (1, 20). Three tests
+are made of each course, so that a course among many is rejected at a p-value up to 0.05 / 180. *Many* is the test used
+for many courses. *One* is the test of a single course with 1,999 draws, whose p-value is 1/2000 or more. Rows are
+independent, have relative weights, or are in 40 groups that span all periods and whose log-odds vary with a standard
+deviation of 0.7. Courses are calibrated, or outcomes have probability 1 - (1 - p)^8 in one period.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROUNDED = 1 + 1e-9
 
 
 def sample(rows: str, truth: str, seed: int) -> dict[str, float]:
-    """P-values of one course: among many, and by itself."""
+    """P-values of one course: among many, and alone."""
     rng = np.random.default_rng(seed)
     period = np.repeat(np.arange(PERIODS), ROWS)
     p = rng.beta(1, 20, period.size)
@@ -81,9 +81,9 @@ def answer(kept: Kept) -> str:
     told = f" ({'; '.join(beyond)})" if beyond else ""
     return (
         f"The test of many courses rejects {calm[0]} % of calibrated courses at 5 % and {calm[1]} % at 0.05 / 180 "
-        f"({100 * LEAST:.3f} %); of {len(KINDS) * len(LEVELS)} kinds of rows and levels it exceeds the level in "
-        f"{len(beyond)}{told}. Of courses of which one period differs it rejects {found[0]} % at 0.05 / 180, the test "
-        f"of one course {found[1]} %."
+        f"({100 * LEAST:.3f} %). It exceeds the level in {len(beyond) or 'none'} of {len(KINDS) * len(LEVELS)} cases"
+        f"{told}. Where one period differs, it rejects {found[0]} % of courses at 0.05 / 180, and the test of one "
+        f"course {found[1]} %."
     )
 
 
@@ -98,7 +98,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Courses whose p-value is at most a level, in per cent; *differs*: of which one period differs."
+    yield "The table gives the per cent of courses that are rejected at each level. In those marked *differs*, one"
+    yield "period differs."
     yield ""
     yield from table(("rows, truth, test", *map(_level, LEVELS)), _lines(kept))
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.power [--repetitions 500]
 
-All tests are given the same samples, at 5 %. Scores are uniform. Outcomes follow the scores, or a map of
-`calibrant.datasets.true_map`, or a narrow gap about 0.3 (*local*), each drawn towards the identity, or away from it,
-until its mean absolute gap is 0.05, so that they can be compared. Tests by resampling draw 99 times. Hosmer and
-Lemeshow's test has the degrees of freedom of new rows (*new*), or of rows that the model was fitted to (*fit*).
-E-values are for looking after every row (*sequential*), or of a half of the rows (*split*).
+All tests get the same samples and reject at 5 %. Scores are uniform. Outcomes follow the scores, a map of
+`calibrant.datasets.true_map`, or a narrow gap around 0.3 (*local*). For comparison, the gaps of each map are scaled to
+a mean absolute size of 0.05. Tests by resampling use 99 draws. The Hosmer–Lemeshow test has the degrees of freedom for
+new rows (*new*), or for rows that the model was fitted to (*fit*). E-values can be checked after every row
+(*sequential*), or use a map fitted to half of the rows (*split*).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TESTS: dict[str, Callable[[np.ndarray, np.ndarray, int], float]] = {
     "e-value, sequential": lambda y, p, seed: S.evalue_test(y, p, random_state=seed).pvalue,
     "e-value, split": lambda y, p, seed: S.evalue_test(y, p, algorithm="split", random_state=seed).pvalue,
 }
-#: Standard errors by which a test is said to reject more than it may: of so many tests two are often exceeded.
+#: Standard errors by which a test is said to reject too often: with this many tests, two are often exceeded.
 ERRORS = 3
 
 
@@ -99,13 +99,12 @@ def answer(kept: Kept) -> str:
     best = {model: max((float(kept.where(model=model, n=500)[test].mean()), test) for test in keep) for model in WRONG}
     found = {test: float(np.mean([_wrong(kept, test, n).mean() for n in SIZES])) for test in keep}
     most, least = max(keep, key=found.__getitem__), min(keep, key=found.__getitem__)
-    said = " and ".join(f"*{test}* ({share(fine[test])} %)" for test in above) or "none"
+    said = " and ".join(f"*{test}* ({share(fine[test])} %)" for test in above) or "no test"
     return (
-        f"Calibrated samples are rejected more often than 5 %, by more than three standard errors, by {said}. Of the "
-        f"other tests, *{most}* finds most over all maps and sizes ({100 * found[most]:.0f} % of samples) and "
-        f"*{least}* least ({100 * found[least]:.0f} %). In 500 rows the most powerful are, map by map: "
-        + "; ".join(f"{model}, *{test}* ({100 * value:.0f} %)" for model, (value, test) in best.items())
-        + "."
+        f"More than 5 % of calibrated samples (by more than three standard errors) are rejected by {said}. Among the "
+        f"other tests, *{most}* rejects most miscalibrated samples over all maps and sizes ({100 * found[most]:.0f} %) "
+        f"and *{least}* fewest ({100 * found[least]:.0f} %). In 500 rows, the most powerful tests by map "
+        "are " + ", ".join(f"*{test}* ({model}, {100 * value:.0f} %)" for model, (value, test) in best.items()) + "."
     )
 
 
@@ -118,8 +117,8 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     worst = max(percent(kept.where(model=model, n=500)[test])[1] for model in WRONG for test in TESTS)
-    yield "Rejected, in per cent of samples: of calibrated ones of all sizes, and for each map in 500 rows"
-    yield f"(standard errors of at most {worst:.1f})."
+    yield "The table gives the per cent of rejected samples, for calibrated scores of all sizes and for each map in 500"
+    yield f"rows (standard errors up to {worst:.1f})."
     yield ""
     yield from table(("test", "calibrated", *HEADS), _rows(kept))
 

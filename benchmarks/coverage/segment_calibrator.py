@@ -1,13 +1,13 @@
-"""What does `SegmentCalibrator` risk where nothing is to be repaired, and what does it repair?
+"""What does `SegmentCalibrator` risk where nothing needs repair, and what does it repair?
 
     python -m benchmarks.coverage.segment_calibrator [--repetitions 100]
 
-Features and scores are those of `segments.md`. Models without a wrong segment are calibrated, wrong alike everywhere
-(log-odds are 0.6 times those of the scores, less 0.3), or have rare outcomes (2 %); each with 5 or 50 features. *Harm*
-is expected over the true chances of 20,000 new rows, against the scores as given. *Planted* segments have one to three
-conditions among 10 features, 5 or 20 % of the rows, and log-odds that are higher by 0.8. Constants were chosen on
-other truths and data; but that trees must gain twice as much as segments was chosen on earlier samples of the models,
-with other seeds.
+Features and scores are those of `segments.md`. Models without a wrong segment are calibrated, miscalibrated equally
+everywhere (*wrong alike*: log-odds are 0.6 times those of the scores, minus 0.3), or have rare outcomes (2 %). Each has
+5 or 50 features. Log-losses are expected values under the true chances of 20,000 new rows. *Planted* segments have one
+to three conditions among 10 features, 5 or 20 % of the rows, and log-odds that are higher by 0.8. Constants were chosen
+on other truths and data, except that the gain required of trees, twice that of segments, was chosen on earlier samples
+of these models, with other seeds.
 """
 
 from __future__ import annotations
@@ -109,22 +109,24 @@ def sample(truth: str, learner: str, seed: int) -> dict[str, float]:
 
 
 def answer(kept: Kept) -> str:
-    harms, beyond, saved = [], [], []
+    harms, beyond, saved, gaps = [], [], [], []
     for learner in LEARNERS:
         harm = _harms(_of(kept, MODELS, learner))
-        harms.append(f"in {share(harm)} % of experiments with {learner}")
+        harms.append(f"{share(harm)} % with `learner={learner!r}`")
         for name, some in MODEL_ROWS.items():
             one = _harms(_of(kept, some, learner))
-            beyond += [f"{name}, {learner}: {share(one)}"] if percent(one)[0] > MOST else []
+            beyond += [f"*{name}* with {learner} ({share(one)})"] if percent(one)[0] > MOST else []
         planted = _of(kept, PLANTED, learner)
         every = [estimate(_saved(_of(kept, [name], learner)))[0] for name in PLANTED]
         left = 100 * planted["left"].mean() / planted["gap"].mean()
-        told = f"{mean(_saved(planted), 1)} % ({min(every):.0f} to {max(every):.0f} % by case)"
-        saved.append(f"`learner={learner!r}` saves {told} and leaves {left:.0f} % of the gap")
-    missed = f"exceeded in {'; '.join(beyond)}" if beyond else "exceeded nowhere"
+        saved.append(f"{mean(_saved(planted), 1)} % ({min(every):.0f} to {max(every):.0f} % by case)")
+        gaps.append(f"{left:.0f}")
+    missed = f"exceeded for {'; '.join(beyond)}" if beyond else "exceeded nowhere"
     return (
-        f"Where no segment is wrong, the log-loss rises by more than 0.1 % {' and '.join(harms)}; {MOST} % may have "
-        f"that harm ({missed}). Of what the truth would save where a segment is planted, {', and '.join(saved)}."
+        f"Where no segment is wrong, the share of experiments whose log-loss rises by more than 0.1 % is "
+        f"{' and '.join(harms)}. The limit of {MOST} % is {missed}. Where a segment is planted, the learners save "
+        f"{' and '.join(saved)} of what the true chances would save, and leave {' and '.join(gaps)} % of the "
+        f"segment's gap."
     )
 
 
@@ -135,8 +137,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Experiments in which the log-loss rises by more than 0.1 % (*harm*), and mean share *saved* of what the"
-    yield "truth would save, in per cent. Of other rows none is harmed."
+    yield "The table gives the share of experiments whose log-loss rises by more than 0.1 % (*harm*), and the mean"
+    yield "share *saved* of what the true chances would save, in per cent. Cases not listed have no harm."
     yield ""
     yield from table(("rows", "harm: segments", "boosting", "saved: segments", "boosting"), _rows(kept))
 

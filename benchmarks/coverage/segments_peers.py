@@ -2,14 +2,14 @@
 
     python -m benchmarks.coverage.segments_peers [--repetitions 20]
 
-Samples are those of planted segments in `segments.md`: eight normal features, scores between 0.1 and 0.8 that are
-right elsewhere, and a segment of one to three conditions whose outcomes are more frequent by 0.1. In the *calibrated*
-samples no segment is planted. Peers search one half of the rows, and the first segment found is tested on the other
-half by the z of its residuals, two-sided at 5 %. Bias scan: MDSS of AIF360 with its Bernoulli score, in both
-directions, with a penalty of 2 (of five, the best on four other samples). SliceLine: slices of large log-loss, in five
-bins of each feature. pysubgroup: a beam search of depth three over ranges of ten bins, on residuals of either sign, by
-its standard quality (a = 1, better than 0.5 on these four). `find_segments` cuts features itself, searches all rows
-and confirms by simulation; *split* searches a half of its own choice.
+Samples are drawn as in `segments.md`: eight normal features, scores between 0.1 and 0.8, and a planted segment of one
+to three conditions, in which outcomes are more frequent by 0.1. Elsewhere, and in *calibrated* samples, scores are
+calibrated. Peers search one half of the rows. Their first segment is tested on the other half by its residuals' z,
+two-sided at 5 %. Bias scan is MDSS of AIF360 with its Bernoulli score, in both directions, with a penalty of 2 (the
+best of five on four other samples). SliceLine finds slices of large log-loss in five bins per feature. pysubgroup is a
+beam search of depth three over ranges of ten bins, on residuals of either sign, with its standard quality (a = 1,
+better than 0.5 on these four). `find_segments` cuts features itself, searches all rows and confirms by simulation.
+*Split* searches a half of its own choice.
 """
 
 from __future__ import annotations
@@ -140,17 +140,17 @@ def _numbers(name: str, confirmed: bool, rows: np.ndarray, inside: np.ndarray | 
 
 def answer(kept: Kept) -> str:
     best = max(PEERS, key=lambda name: np.mean(_planted(kept, name, "confirmed")))
-    names = {"find_segments": "", "the same, split": "by split in ", best: f"the best peer, {best}, in "}
+    names = ("find_segments", "the same, split", best)
     found = [
-        f"{words}{share(_planted(kept, name, 'confirmed'))} % (overlap "
-        f"{np.nanmean(_planted(kept, name, 'overlap')):.2f})"
-        for name, words in names.items()
+        f"in {share(_planted(kept, name, 'confirmed'))} % (overlap {np.nanmean(_planted(kept, name, 'overlap')):.2f})"
+        for name in names
     ]
     calm = kept.where(case=CALIBRATED)
     false = [share(calm[f"{name}: confirmed"]) for name in names]
     return (
-        f"Where a segment is planted, `find_segments` confirms one in {found[0]}, {found[1]}, and {found[2]}. In "
-        f"calibrated samples they do in {false[0]}, {false[1]} and {false[2]} %, where 5 % are allowed."
+        f"Where a segment is planted, `find_segments` confirms one {found[0]}, by split {found[1]}, and the best peer, "
+        f"{best}, {found[2]}. In calibrated samples they confirm one in {false[0]}, {false[1]} and {false[2]} % "
+        f"(5 % are allowed)."
     )
 
 
@@ -165,8 +165,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Per cent of samples in which the first segment is confirmed; mean Jaccard overlap of confirmed segments with"
-    yield "the planted rows; median time."
+    yield "The table gives the percentage of samples in which the first segment is confirmed, the mean Jaccard overlap"
+    yield "of confirmed segments with the planted rows, and the median time."
     yield ""
     yield from table(("by", "calibrated", "planted", "overlap", "CPU s"), _rows(kept))
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.coverage.several_labels [--repetitions 200]
 
-Scores of the labels of a row share half of the variance of their log-odds (standard deviation 1.5, means from -2.5 to
-0.5). A label is there with a probability of the score (*calibrated*), or with one whose log-odds are 0.6 times as
-large, for all labels or for the last only; outcomes of a row depend on each other by a normal copula with correlation
-0.5. `estimate` with `notions.Multilabel(average)`: labels count alike (*macro*), by how often they are there
+Scores of a row's labels share half the variance of their log-odds (standard deviation 1.5, means from -2.5 to 0.5). A
+label is present with the probability of its score (*calibrated*), or with one whose log-odds are 0.6 times as large,
+for all labels or only the last. A row's outcomes depend on each other through a normal copula with correlation 0.5.
+`estimate` uses `notions.Multilabel(average)`: labels count equally (*macro*), by how often they are present
 (*weighted*), or entry by entry (*micro*). The truth is the mean distance of the probability from the score, by
-quadrature; of micro where all labels have one map. Intervals are of 95 %.
+quadrature. For micro, it is known where all labels have one map.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .aims import told
 LEVEL, SD, SHARED, COPULA = 95, 1.5, 0.5, 0.5
 LABELS, ROWS = (3, 12), (300, 2000)
 AVERAGES = ("macro", "weighted", "micro")
-#: By what the log-odds of each label's probability are multiplied.
+#: Factors of the log-odds of each label's probability.
 MAPS: dict[str, Callable[[int], np.ndarray]] = {
     "calibrated": lambda labels: np.ones(labels),
     "all by 0.6": lambda labels: np.full(labels, 0.6),
@@ -70,7 +70,7 @@ def rows(name: str, labels: int, n: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def sample(name: str, labels: int, n: int, seed: int) -> dict[str, float]:
-    """Of each average, whether the interval covers the truth, and how wide it is."""
+    """Whether the interval covers the truth, and how wide it is, for each average."""
     y, p = rows(name, labels, n, seed)
     out = {}
     for average, true in truth(name, labels).items():
@@ -90,14 +90,14 @@ def _cells(kept: Kept, average: str) -> dict[str, tuple[float, float]]:
 
 
 def answer(kept: Kept) -> str:
-    overall = ", ".join(f"{share(kept[f'{average}: covered'])} % ({average})" for average in AVERAGES)
+    overall = [f"{share(kept[f'{average}: covered'])} % ({average})" for average in AVERAGES]
     every = {name: pair for average in AVERAGES for name, pair in _cells(kept, average).items()}
     micro = ~np.isnan(kept["micro: width"])
     ratio = np.median(kept["macro: width"][micro] / kept["micro: width"][micro])
     return (
-        f"They do in {overall} of samples. Coverage lies below {LEVEL} % by more than two standard errors in "
-        f"{told(every, LEVEL)}. In the median, macro intervals are {ratio:.1f} times as wide as micro ones "
-        "of the same rows."
+        f"{LEVEL} % intervals cover the true error in {', '.join(overall[:-1])} and {overall[-1]} of samples. Coverage "
+        f"is below {LEVEL} % by more than two standard errors in {told(every, LEVEL)}. Macro intervals are {ratio:.1f} "
+        "times as wide (median) as micro ones of the same rows."
     )
 
 
@@ -112,7 +112,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Coverage in per cent, by labels and rows, and the median width with 3 labels and 300 rows."
+    yield "The table gives coverage in per cent by labels and rows, and the median width with 3 labels and 300 rows."
     yield ""
     head = [f"{labels}, {n:,}" for labels in LABELS for n in ROWS]
     yield from table(("map, average", *head, "width"), _rows(kept))

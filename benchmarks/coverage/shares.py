@@ -1,12 +1,12 @@
-"""Do intervals cover where outcomes are shares k / n, of draws that are independent or not?
+"""Do intervals cover the true error where outcomes are shares k / n of independent or correlated draws?
 
     python -m benchmarks.coverage.shares [--repetitions 400]
 
-Rows have uniform scores and n draws each, with a chance that is the score (scale 1), or whose log-odds are 0.6 times
-the score's. Draws are independent, or each row has a chance of its own, from a beta distribution about that of its
-score, so that draws of a row are correlated (ρ = 0.2). The truth is the mean distance from the score of the
-chance given the score. *Weights* passes `sample_weight=n`, *groups* also `groups=range(len(y))`, *unweighted* only the
-shares. *Warned* are samples for which `estimate` says that draws of a row look dependent.
+Rows have uniform scores and n draws each. A draw's chance is the score (scale 1), or has 0.6 times the score's
+log-odds. Draws are independent, or each row has its own chance, from a beta distribution around that of its score, so
+that draws of a row are correlated (ρ = 0.2). The truth is the mean distance of the chance given the score from the
+score. *Weights* passes `sample_weight=n`, *groups* also `groups=range(len(y))`, and *unweighted* only the shares.
+*Warned* are samples for which `estimate` says that draws of a row look dependent.
 """
 
 from __future__ import annotations
@@ -76,12 +76,13 @@ def answer(kept: Kept) -> str:
     below = {arm: sum(v + 2 * se < 100 * LEVEL for v, se in each) for arm, each in cases.items()}
     groups = np.median(alone["groups: width"] / alone["weights: width"])
     return (
-        f"Of independent draws, intervals at 95 % cover in {share(alone['weights'])} % of samples with weights and in "
-        f"{share(alone['groups'])} % with groups; of correlated ones in {share(together['weights'])} and "
-        f"{share(together['groups'])} %: less than 95 % by more than two standard errors in {below['weights']} and "
-        f"{below['groups']} of {len(cases['groups'])} cases. A warning comes with {share(together['warned'])} % of "
-        f"samples of correlated draws and {share(alone['warned'])} % of others. Of independent draws, intervals are "
-        f"{groups:.2f} times as wide with groups as with weights alone (median)."
+        f"With independent draws, 95 % intervals cover the true error in {share(alone['weights'])} % of samples with "
+        f"weights and in {share(alone['groups'])} % with groups. With correlated draws, they cover it in "
+        f"{share(together['weights'])} and {share(together['groups'])} %. Coverage is below 95 % by more than two "
+        f"standard errors in {below['weights']} and {below['groups']} of {len(cases['groups'])} cases. A warning "
+        f"appears in {share(together['warned'])} % of samples of correlated draws and {share(alone['warned'])} % "
+        f"of others. For independent draws, intervals with groups are {groups:.2f} times as wide (median) as with "
+        "weights alone."
     )
 
 
@@ -95,8 +96,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Samples whose interval covers, and those with a warning, in per cent, by the scale of the log-odds and the"
-    yield "rows × draws a row, where draws are independent and (second) where they are correlated."
+    yield "The table gives the per cent of intervals that cover and of samples *warned*, by scale and rows × draws per"
+    yield "row, first for independent, then for correlated draws."
     yield ""
     names = ("weights", "groups", "warned")
     yield from table(("scale", "rows", *names, *names), _rows(kept, names), texts=2)

@@ -2,10 +2,9 @@
 
     python -m benchmarks.coverage.squares [--repetitions 60]
 
-`squared_calibration_error` with `Binned(15, "quantile", debias="kumar")` and `Binned("sqrt", …)` on the miscalibrated
+`squared_calibration_error` uses `Binned(15, "quantile", debias="kumar")` and `Binned("sqrt", …)` on the miscalibrated
 distributions of three tracks of the benchmark, for one class. *Bias* is the mean of value / truth - 1 over samples,
-*spread* its root mean square; both are medians over the distributions of a track. Standard errors are by 200 resamples
-of the samples.
+and *spread* is its root mean square. Standard errors are from 200 resamples of the samples.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ def answer(kept: Kept) -> str:
     }
     most, least = (pick(every, key=lambda name: every[name][0]) for pick in (max, min))
     return (
-        f"The spread is from {shown(every[least], 2)} times the truth ({least}) to {shown(every[most], 2)} ({most}). "
-        f"That of 15 bins is larger than that of √n bins in {farther['spread']} of {len(cases)} cases, and its bias is "
-        f"farther from 0 in {farther['bias']}."
+        f"The root mean square error (*spread*) ranges from {shown(every[least], 2)} ({least}) to "
+        f"{shown(every[most], 2)} ({most}) times the truth. With 15 bins, the spread is larger than with √n "
+        f"bins in {farther['spread']} of {len(cases)} cases, and the bias is farther from 0 in {farther['bias']}."
     )
 
 
@@ -96,7 +95,7 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Medians over the distributions of a track, in multiples of the truth."
+    yield "The table gives medians over the distributions of a track, in multiples of the truth."
     yield ""
     head = [f"{what}, {bins}" for what in ("bias", "spread") for bins in ("15", "√n")]
     yield from table(("track", "rows", *head), _rows(kept))

@@ -2,11 +2,11 @@
 
     python -m benchmarks.coverage.subgroup_maps [--repetitions 200]
 
-Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Subgroup g has the log odds 0.7
-exp(A) z + B, A and B normal with the standard deviations of a case: of slopes and shifts. The common map is
-`PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each subgroup's alone. What a map
-costs is its expected log-loss on new rows above that of the truth: a mean Kullback-Leibler divergence over fixed
-scores, weighted by the subgroups' sizes.
+Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). A score with log-odds z has true
+log-odds 0.7 exp(A) z + B in its subgroup. A and B are normal, with a case's standard deviations (slopes, then shifts).
+The alternatives are `PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows or to each subgroup
+alone. A cost is the expected log-loss on new rows minus that of the truth: a mean Kullback-Leibler divergence over
+fixed scores, weighted by subgroup size.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def answer(kept: Kept) -> str:
         more = sum(value - 2 * error > 0 for value, error in others.values())
         (subgroups, spread), (most, error) = max(others.items(), key=lambda one: one[1][0])
         out.append(
-            f"Of {name}, where subgroups do not differ it costs {min(alike):.2f} to {max(alike):.2f} thousandths of "
-            f"log-loss more than the better of the two maps; where they differ it costs less, by more than two "
-            f"standard errors, in {less} of {len(others)} cases and more in {more}, at most {most:.2f} ± {error:.2f} "
-            f"({subgroups}, {spread})."
+            f"With {name}, `SubgroupCalibrator` costs {min(alike):.2f} to {max(alike):.2f} thousandths of log-loss "
+            f"more than the better alternative where subgroups do not differ. Where they differ, it costs less in "
+            f"{less} of {len(others)} cases and more in {more}, by more than two standard errors, and {most:.2f} ± "
+            f"{error:.2f} more in the worst case ({subgroups}; {spread})."
         )
     return " ".join(out)
 
@@ -119,10 +119,10 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "What it costs beyond the better of the common map and each alone, in thousandths of log-loss, by the"
-    yield "standard deviations of slopes and shifts; standard errors are in the picture."
+    yield "The table gives `SubgroupCalibrator`'s cost minus that of the better alternative, in thousandths of"
+    yield "log-loss, by the standard deviations of slopes and shifts. The picture is for two classes."
     yield ""
-    yield from table(("classes, subgroups", *SPREADS), _rows(kept))
+    yield from table(("classes, subgroups × rows", *SPREADS), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.coverage.subgroups [--repetitions 200]
 
-Subgroup sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the
-subgroups and uniform in the other, so that subgroups differ in base rates. Where one is off, it is the second largest:
-its log odds are shifted by 0.5, or have 1.6 times the stated slope (*flat*). P-values are Holm's, of 999 draws; gaps
-are those of the subgroup's rows given their scores. Rows that belong together are in `groups_elsewhere.md`.
+Subgroup sizes decrease geometrically; the largest is ten times the smallest. Scores are Beta(1, 3) in one half of
+the subgroups and uniform in the other, so that base rates differ. A miscalibrated subgroup is the second largest. Its
+log-odds are shifted by 0.5, or have 1.6 times the stated slope (*flat*). P-values are Holm's, from 999 draws. Gaps
+are those of the subgroup's rows given their scores. `groups_elsewhere.md` covers rows in groups.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def drawn(truth: str, subgroups: int, n: int, rng: np.random.Generator) -> tuple
 
 
 def sample(truth: str, sizes: str, seed: int) -> dict[str, float]:
-    """Subgroups that are called off, rightly and wrongly, and intervals that cover."""
+    """Subgroups that are rejected, rightly and wrongly, and intervals that cover."""
     rng = np.random.default_rng([seed, TRUTHS.index(truth), [*SIZES].index(sizes)])
     subgroup, p, right = drawn(truth, *SIZES[sizes], rng)
     y = (rng.random(p.size) < right).astype(int)
@@ -112,12 +112,12 @@ def answer(kept: Kept) -> str:
     }
     found = [f"{power[truth, name]:.0f}" for truth in TRUTHS[1:] for name in TESTS]
     return (
-        f"In {_range([v for v, _ in false.values()])} % of samples a calibrated subgroup is rejected at {ALPHA} %; "
-        f"{over} of {len(false)} shares are above that by more than two standard errors. 95 % intervals cover gaps in "
-        f"{_range([v for v, _ in gaps])} % and the largest difference in {_range([v for v, _ in largest])} %; {under} "
-        f"of {len(gaps + largest)} shares are below 95 % by more than two standard errors. On average over sizes "
-        f"Kuiper's test and that of the gap find a shifted subgroup in {found[0]} and {found[1]} %, a flat one in "
-        f"{found[2]} and {found[3]} %."
+        f"A calibrated subgroup is rejected at {ALPHA} % in {_range([v for v, _ in false.values()])} % of samples "
+        f"(above {ALPHA} % by more than two standard errors in {over} of {len(false)} cases). {LEVEL} % intervals "
+        f"cover gaps in {_range([v for v, _ in gaps])} % and the largest difference in "
+        f"{_range([v for v, _ in largest])} % (below {LEVEL} % by more than two standard errors in {under} of "
+        f"{len(gaps + largest)} cases). Averaged over sizes, Kuiper's test and the gap test find a shifted subgroup in "
+        f"{found[0]} and {found[1]} % of samples and a flat one in {found[2]} and {found[3]} %."
     )
 
 
@@ -135,9 +135,9 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Per cent of samples, lowest and highest over sizes: a calibrated subgroup is rejected at 5 % (*false*),"
-    yield "the one that is off is (*found*), 95 % intervals of gaps and of the largest difference cover, and"
-    yield "heterogeneity is found."
+    yield "The table gives the percentage of samples, lowest and highest over sizes, in which a calibrated subgroup is"
+    yield "rejected at 5 % (*false*), the miscalibrated one is (*found*), 95 % intervals of gaps and of the largest"
+    yield "difference cover, and the heterogeneity test rejects (*differ*)."
     yield ""
     yield from table(("what", *TRUTHS), _rows(kept))
 

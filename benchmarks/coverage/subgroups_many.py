@@ -2,12 +2,11 @@
 
     python -m benchmarks.coverage.subgroups_many [--repetitions 100]
 
-A sample is 250 calibrated subgroups, which Kuiper's test tests as it does *many* (more than fifty: at most 199 draws,
-of which ten as large as what was observed end it, and where none is the tail of the limit distribution by a
-saddlepoint, below 1/200) and as it does *few* (1999 draws, or more). Intervals are 95 % ones of calibration errors of
-a hundred subgroups of 300 rows with scores Beta(1, 3), half of them calibrated and half with true log odds 1.6 times
-those stated (*flat*): as one report, with 400 draws of the posterior, and as two reports on fifty subgroups, with
-2000.
+A sample is 250 calibrated subgroups. Kuiper's test has a method for *many* subgroups (more than fifty) and one for
+*few*. The first makes up to 199 draws, or until ten are as large as the observed value. If none is, the p-value is the
+tail of the limit distribution by a saddlepoint, below 1/200. The second makes 1999 draws or more. Intervals are for
+errors of a hundred subgroups with 300 rows and Beta(1, 3) scores. Half are calibrated, half are *flat* (true
+log-odds 1.6 times those stated). One report makes 400 posterior draws, and two reports on fifty make 2000.
 """
 
 from __future__ import annotations
@@ -109,10 +108,11 @@ def answer(kept: Kept) -> str:
     covered = {how: " and ".join(f"{100 * (1 - v):.1f} ± {100 * e:.1f}" for v, e in missed[how]) for how in HOW}
     levels = ", ".join(f"{level:g}" for level in LEVELS)
     return (
-        f"P-values of calibrated subgroups are at most {levels} in {means['many']} % as of many, and in "
-        f"{means['few']} % as of few; {over['many']} and {over['few']} of {len(shares) // 2} shares are above the "
-        f"level by more than two standard errors. 95 % intervals of calibrated and flat subgroups cover in "
-        f"{covered['many']} % with {HOW['many']} draws, in {covered['few']} % with {HOW['few']:,}."
+        f"P-values of calibrated subgroups are at most {levels} in {means['many']} % of cases by the method for many, "
+        f"and in {means['few']} % by that for few. Shares exceed the level by more than two standard errors in "
+        f"{over['many']} and {over['few']} of {len(shares) // 2} cases. 95 % intervals cover errors of calibrated "
+        f"and flat subgroups in {covered['many']} % with {HOW['many']} draws and in {covered['few']} % with "
+        f"{HOW['few']:,}."
     )
 
 
@@ -127,10 +127,10 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "P-values of calibrated subgroups up to a level, in per cent, by the distribution of scores and the rows of"
-    yield "each subgroup, as of many and of few. The picture has standard errors."
+    yield "The table gives the percentage of p-values of calibrated subgroups up to each level, by the distribution of"
+    yield "scores, the rows per subgroup, and the method. The picture has standard errors."
     yield ""
-    yield from table(("subgroups", "as of", *(f"{100 * level:g} %" for level in LEVELS)), _rows(kept), texts=2)
+    yield from table(("subgroups", "method", *(f"{100 * level:g} %" for level in LEVELS)), _rows(kept), texts=2)
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -3,8 +3,8 @@
     python -m benchmarks.coverage.sums_tests [--repetitions 200]
 
 The same samples are tested by `Accumulator.calibration_test`, which draws outcomes in cells, and by `calibration_test`,
-which draws a label for each row: at 5 %, with 99 draws. Scores are uniform, rare (beta 0.5, 6) or three classes
-(softmax of normal scores, standard deviation 1.2). Overconfident models have log-odds 1.25 times too large.
+which draws a label for each row. Both use 99 draws. Scores are uniform, rare (Beta(0.5, 6)) or of three classes
+(softmaxes of normal scores with standard deviation 1.2). Overconfident models have log-odds 1.25 times too large.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def _rejected(kept: Kept, model: str, what: str) -> np.ndarray:
 def answer(kept: Kept) -> str:
     calm, over = ([share(_rejected(kept, model, what)) for what in ("sums", "rows")] for model in FACTORS)
     return (
-        f"Calibrated models are rejected in {calm[0]} % of tests from sums and {calm[1]} % of tests from rows, at 5 %; "
-        f"overconfident ones in {over[0]} and {over[1]} %."
+        f"At the 5 % level, tests from sums reject calibrated models in {calm[0]} % of cases and tests from rows in "
+        f"{calm[1]} %. They reject overconfident models in {over[0]} and {over[1]} %."
     )
 
 
@@ -88,10 +88,10 @@ def picture(kept: Kept) -> Figure:
 
 def page(kept: Kept) -> Iterator[str]:
     most = max(percent(held)[1] for _, parts in _cells(kept) for held in parts)
-    yield f"Rejected from sums and from rows, in per cent (standard errors of at most {most:.1f}) of samples of both"
-    yield "sizes or notions: of calibrated models, and of overconfident ones (*over*)."
+    yield f"The table gives rejections from sums and from rows, in per cent (standard errors up to {most:.1f}). Each"
+    yield "line pools two sizes or notions."
     yield ""
-    yield from table(("scores, estimator", "calibrated", "rows", "over", "rows"), _rows(kept))
+    yield from table(("scores, estimator", "calibrated: sums", "rows", "overconfident: sums", "rows"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -1,12 +1,12 @@
-"""How often is what a report says wrong, and how often does it say something, where the truth is known?
+"""How often is a report wrong, and how often does it say anything, where the truth is known?
 
     python -m benchmarks.coverage.verdict [--repetitions 120]
 
-Scores are Beta distributed, or rounded, with a map that is the true frequency at each score; or rows of probabilities
-are Dirichlet distributed, and labels are drawn from a function of them. What is true of a class or of a confidence is
-a mean over 300,000 rows, in the 15 bins of the report or in 400. Sentences are judged against the distribution; those
-with a level may be wrong in 5 %, others in 1 %. Every other report has a threshold of 0.3. No constant of the verdict
-was chosen on these truths.
+Scores are Beta distributed, or rounded, with a map that gives the true frequency at each score. With several classes,
+rows of probabilities are Dirichlet distributed, and labels are drawn from a function of them. True values for a class
+or a confidence are means over 300,000 rows, in the report's 15 bins or in 400. Sentences are judged against the true
+distribution. Those with a level may be wrong in 5 % of cases, others in 1 %. Every other report has a threshold of 0.3.
+No constant of the verdict was chosen on these truths.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def temperature(power: float) -> Map:
 
 @dataclass(frozen=True)
 class Truth:
-    """How scores are drawn, and how often it happens at each; vectors of so many ``classes``."""
+    """How scores are drawn, and how often it happens at each; vectors with ``classes`` entries."""
 
     name: str
     shape: tuple[float, float] = (1, 1)
@@ -187,9 +187,9 @@ TRUTHS = [
     Truth("0.3 too high on 0.70 to 0.75", map=band),
 ]
 BY_NAME = {truth.name: truth for truth in TRUTHS}
-#: Sentences, by what is read of them: how often each may be wrong in %, and the words.
+#: Sentences by kind: how often each may be wrong in %, and the words.
 SENTENCES = {
-    "called": (5, "calibrated, called off"),
+    "called": (5, "calibrated, called miscalibrated"),
     "error": (5, "off by … (… to …)"),
     "log_loss": (5, "lower log-loss by …"),
     "brier": (5, "lower Brier score by …"),
@@ -298,7 +298,7 @@ def _of(kept: Kept, names: list[str]) -> Kept:
 
 
 def _off(kept: Kept, enough: bool) -> Kept:
-    """Reports of truths that are off, by what matters or by less."""
+    """Reports of miscalibrated truths, whose error matters or is smaller."""
     names = [t.name for t in TRUTHS if t.map is not None]
     return _of(kept, [name for name in names if bool(kept.where(truth=name)["truly matters"][0]) == enough])
 
@@ -321,15 +321,12 @@ def answer(kept: Kept) -> str:
     )
     said = ", ".join(f"{100 * (kept.where(n=n)['said to matter'] >= 0).mean():.0f}" for n in SIZES)
     return (
-        f"Sentences that are wrong more often than they may be: over all sizes, by more than two standard errors, "
-        f"{_listed(above)}; in one size, by more than three, {_listed(single)}. In 100, 1,000, 10,000 and 100,000 "
-        f"rows, what is off by what matters is called miscalibrated in {much} % of reports, and what is off by less in "
-        f"{little} %; `matters` says something in {said} %."
+        f"{', '.join(above) or 'No sentence'} {'are' if len(above) > 1 else 'is'} wrong more often than allowed over "
+        f"all sizes by more than two standard errors, and {', '.join(single) or 'none'} at a single size by more than "
+        f"three. With 100, 1,000, 10,000 and 100,000 rows, reports call models miscalibrated in {much} % of cases if "
+        f"the error matters, and in {little} % if it is smaller. They decide whether it matters (`matters`) in "
+        f"{said} %."
     )
-
-
-def _listed(texts: list[str]) -> str:
-    return ", ".join(texts) or "none"
 
 
 def picture(kept: Kept) -> Figure:
@@ -347,11 +344,11 @@ def page(kept: Kept) -> Iterator[str]:
             if "class off by" in part.columns and (part["class off by"] >= 0).mean() < 0.1:
                 seldom.append(wrong(part, "class off by"))
     rare = np.concatenate(seldom) if seldom else np.empty(0)
-    yield "How often sentences may be wrong, and are, in per cent of all reports that say them and of the size with"
-    yield f"most; others never are. Where *class … is off by …* is seldom said, {int(rare.sum())} of {rare.size} are"
-    yield "wrong."
+    yield "The table gives the allowed and the observed percentage of wrong sentences, over all sizes and at the worst"
+    yield "(*most*). Other sentences are never wrong. Where less than 10 % of reports say *class … is off by …*,"
+    yield f"{int(rare.sum())} of {rare.size} such sentences {'is' if rare.sum() == 1 else 'are'} wrong."
     yield ""
-    yield from table(("sentence", "may", "wrong", "most"), _rows(kept))
+    yield from table(("sentence", "allowed", "wrong", "most"), _rows(kept))
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -2,10 +2,9 @@
 
     python -m benchmarks.coverage.verdict_size [--repetitions 250]
 
-Rows of probabilities are Dirichlet distributed (0.3 for each class), or softmaxes of normal logits of which some
-classes are rare; labels are drawn from them. A report has a test of all rows, which has 4 % of the 5 %, and one of each
-class (Holm), which share the other 1 %. Both notions are read from the same rows. A thousand classes are reported a
-fifth as often.
+Rows of probabilities are Dirichlet distributed (0.3 for each class), or softmaxes of normal logits with some rare
+classes. Labels are drawn from them. A report tests all rows at 4 % and each class at a share of the other 1 % (Holm).
+Both notions are judged on the same rows. A thousand classes have a fifth as many samples.
 """
 
 from __future__ import annotations
@@ -67,10 +66,10 @@ def answer(kept: Kept) -> str:
     over = {name: (percent(values)[0] - MAY["either"], percent(values)[1]) for name, values in cells.items()}
     far = [f"{name}: {share(cells[name])}" for name, (by, error) in over.items() if by > 2 * error]
     return (
-        f"A report of {NOTIONS[0]} calls {pooled[0]} % of calibrated samples miscalibrated, a {NOTIONS[1]} report "
-        f"{pooled[1]} %, where {MAY['either']} % may be. Of {len(cells)} sizes and notions "
-        f"{sum(by > 0 for by, _ in over.values())} exceed {MAY['either']} %, by more than two standard errors "
-        f"{'; '.join(far) or 'none'}."
+        f"{NOTIONS[0].capitalize()} reports call {pooled[0]} % of calibrated samples miscalibrated, and {NOTIONS[1]} "
+        f"reports {pooled[1]} %; {MAY['either']} % are allowed. The share exceeds {MAY['either']} % in "
+        f"{sum(by > 0 for by, _ in over.values())} of {len(cells)} cases of size and notion, and by more than two "
+        f"standard errors in {'; '.join(far) or 'none'}."
     )
 
 
@@ -86,8 +85,8 @@ def picture(kept: Kept) -> Figure:
 
 
 def page(kept: Kept) -> Iterator[str]:
-    yield "Calibrated samples in which the test of all rows rejects (4 % may), the test of any class (1 %), or either"
-    yield "(5 %, with standard errors), in per cent. Both kinds of scores together."
+    yield "The table gives the percentage of calibrated samples in which the test of all rows rejects (4 % are"
+    yield "allowed), the test of any class (1 %), or either (5 %, with standard errors). It pools both kinds of scores."
     yield ""
     yield from table(("samples", "notion", *MAY), _rows(kept), texts=2)
 

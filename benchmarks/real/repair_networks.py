@@ -6,10 +6,10 @@
 Softmax outputs of a wide ResNet 16×4 and LeNet-5 on CIFAR-10 and of DenseNet-BC 100 on CIFAR-100, 10,000 test rows
 each (examples of [calibration-framework](https://github.com/EFS-OpenSource/calibration-framework)). Calibrators are
 fitted on a random half and judged on the other, with the same splits for all. FOLDER holds the outputs, which are not
-in this repository, as files such as `cifar10_lenet5.npz`: `y_prob` (10,000, K) and `y_true`. Splits share rows: ± is a
-standard deviation over splits, not a standard error. `auto` is `AutoCalibrator()`, *one choice* the same with
-`rule="one-standard-error"`, and *OvR* one class against the rest. DenseNet has a quarter of the splits, and of its
-100 classes Dirichlet calibration, the slowest, has two.
+in this repository, in files such as `cifar10_lenet5.npz`: `y_prob` (10,000, K) and `y_true`. Splits share rows, so ±
+is a standard deviation over splits, not a standard error. `auto` is `AutoCalibrator()`, *one choice* the same with
+`rule="one-standard-error"`, and *OvR* one class against the rest. DenseNet has a quarter of the splits, and there the
+slowest method, Dirichlet calibration, has two.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def sample(network: str, seed: int) -> dict[str, float]:
 
 
 def scores(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Of one half."""
+    """Scores of one half."""
     own = p[np.arange(len(y)), y]
     given = {"labels": [*range(p.shape[1])]}
     return {
@@ -99,11 +99,11 @@ def answer(kept: Kept) -> str:
     worse = {name: [n for n in NETWORKS if loss[n][name] > loss[n]["none"]] for name in METHODS}
     harm = "; ".join(f"{name} on {', '.join(where)}" for name, where in worse.items() if where)
     return (
-        f"The mean log-loss is lowest after {_lowest(loss)}, the calibration error after {_lowest(error)}, the "
-        f"class-wise one after {_lowest(classwise)}. A mean log-loss is above the lowest by at most {behind}. That of "
-        f"`auto` less that of temperature scaling is {told}; it is lower in {lower} of "
-        f"{sum(gap.size for gap in gaps.values())} splits. Log-loss is higher than with no repair after "
-        f"{harm or 'none'}."
+        f"The mean log-loss is lowest after {_lowest(loss)}. The calibration error is lowest after {_lowest(error)}, "
+        f"and the class-wise error after {_lowest(classwise)}. The mean log-loss exceeds the lowest by up to "
+        f"{behind}. The log-loss of `auto` minus that of temperature scaling is {told}, and negative in {lower} of "
+        f"{sum(gap.size for gap in gaps.values())} splits. Log-loss is higher than without repair after "
+        f"{harm or 'no method'}."
     )
 
 
@@ -128,8 +128,8 @@ def picture(kept: Kept) -> Figure:
 def page(kept: Kept) -> Iterator[str]:
     choices = kept["auto, one choice: matrix"]
     yield from wrapped(
-        "Log-loss and calibration error (confidence, default estimator) on the half that is judged, means over splits; "
-        "on DenseNet's 100 classes also accuracy in per cent (*right*) and CPU seconds of a fit. *One choice* takes "
+        "The table gives mean log-loss and calibration error (confidence, default estimator) on the judged half, and "
+        "for DenseNet's 100 classes accuracy in per cent (*right*) and CPU seconds of a fit (*s*). *One choice* takes "
         f"matrix scaling in {int(choices.sum())} of {choices.size} splits."
     ).split("\n")
     yield ""
@@ -150,7 +150,7 @@ def _mean(kept: Kept, network: str, name: str, what: str) -> float:
 
 
 def _beside(kept: Kept, network: str, name: str) -> np.ndarray:
-    """Log-loss less that of temperature scaling, by split."""
+    """Log-loss minus that of temperature scaling, by split."""
     some = kept.where(network=network)
     return some[f"{name}: log-loss"] - some["temperature: log-loss"]
 

@@ -1,13 +1,13 @@
-"""How long do fits of calibrators take beside those of other libraries?
+"""How long do fits of calibrators take compared with those of other libraries?
 
     pip install torch==2.13.0 netcal betacal venn-abers
     pip install --no-deps probmetrics pytorch-minimize torch-uncertainty && pip install numba tqdm
     OMP_NUM_THREADS=1 python -m benchmarks.speed.calibrators [--repetitions 15] [--only TEXT]
 
-CPU time of a fit, one thread, in turns. Our calibrators have the peer's conventions, and predict the same: the
-probabilities of the rows of the fit differ by 1e-9 (isotonic), 1e-6 (Venn-Abers) or 1e-3 (beta: the peer penalises its
-coefficients slightly). Other peers stop before their optimum; there our objective, mean log-loss and penalty, is no
-higher. Scores are 0.7 times as spread as their log odds, or twice as sharp as their labels where classes are many.
+Fits run in one thread, in turns. Our calibrators use the peer's conventions and predict the same: probabilities of the
+fitted rows agree to 1e-9 (isotonic), 1e-6 (Venn-Abers) or 1e-3 (beta, where the peer penalises coefficients slightly).
+Other peers stop before their optimum; there our objective, mean log-loss plus penalty, is no higher. Outcomes have 0.7
+times the log odds of binary scores; scores of several classes are twice as sharp as their labels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .race import Peer, Work
 
 @dataclass(frozen=True)
 class Fitted:
-    """Probabilities of the rows of the fit, and the objective: mean log-loss and what was minimised beside it."""
+    """Probabilities of the fitted rows, and the objective: mean log-loss and the penalty that was minimised with it."""
 
     predict: Callable[[], np.ndarray]
     labels: np.ndarray

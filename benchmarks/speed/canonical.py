@@ -1,14 +1,14 @@
-"""What does the canonical calibration error cost beside plain N × N implementations?
+"""What does the canonical calibration error cost compared with plain N × N implementations?
 
     pip install torch==2.13.0
     OMP_NUM_THREADS=1 python -m benchmarks.speed.canonical [--repetitions 7] [--only TEXT]
 
-L1 error of ten classes, Dirichlet kernels of bandwidth 0.05; each sample draws its own rows, in a process with one
-thread. Plain code in torch, float64 but where it says float32: *step by step* is the formula as printed, every step a
-matrix, as the published code does; *in place* spares copies; *class by class* stays in logarithms. Ours, NumPy:
-`calibration_error(…, estimator=DirichletKernel(0.05))`, with *cross* the kernel of the default for squares. Ours,
-torch: `dirichlet_kernel_error`. *Products and exponentials*, one of each for each pair of rows, are what an exact
-program costs at least. A sample fails where its error is not that of *in place*, to 1e-9, or 2e-4 in float32.
+All compute the L1 error of ten classes with Dirichlet kernels of bandwidth 0.05. Each sample draws rows in its own
+process, with one thread. Plain code is in torch, float64 unless named float32: *step by step* is the formula as
+printed, every step a matrix, like the published code; *in place* avoids copies; *class by class* stays in logarithms.
+*Ours, NumPy* is `calibration_error(…, estimator=DirichletKernel(0.05))`; *cross* has the default's kernel for squares.
+*Ours, torch* is `dirichlet_kernel_error`. *Products and exponentials*, one of each per pair of rows, are an exact
+program's least cost. A sample fails unless its error is that of *in place* to 1e-9, or 2e-4 in float32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..provenance import Kept
 
 MODULE = __spec__.name
 H, CLASSES, ROWS = 0.05, 10, 10_000
-#: Calls are repeated for so many CPU seconds, at most so many times.
+#: Calls are repeated for this many CPU seconds, and no more than this many times.
 BUDGET, MOST_CALLS = 0.5, 15
 #: How far errors of a number format may lie apart.
 APART = {"float64": 1e-9, "float32": 2e-4}
@@ -208,7 +208,7 @@ def sample(way: str, n: int, seed: int) -> dict[str, float]:
         return found
     gap = abs(found["value"] - reference(n, seed))
     if not gap <= APART[number_format(way)]:
-        raise RuntimeError(f"{way}: the error of {n} rows is {found['value']:.12g}, off by {gap:.2g}")
+        raise RuntimeError(f"{way}: the error of {n} rows is {found['value']:.12g}, which differs by {gap:.2g}")
     return {**found, "gap": gap}
 
 
@@ -235,11 +235,11 @@ def answer(kept: Kept) -> str:
         max(float(kept.where(way=way)["gap"].max()) for way in same if number_format(way) == kind) for kind in APART
     )
     return (
-        f"At {ROWS:,} rows `calibration_error` needs {beside(NUMPY)} of the formula step by step, and "
-        f"{cpu[ROWS] / least:.2f} times the time of products and exponentials alone; `dirichlet_kernel_error` with its "
+        f"At {ROWS:,} rows `calibration_error` needs {beside(NUMPY)} of the formula step by step. It takes "
+        f"{cpu[ROWS] / least:.2f} times as long as products and exponentials alone. `dirichlet_kernel_error` with its "
         f"gradient needs {beside(OURS_GRADIENT)} of the formula in place. From {few:,} to {many:,} rows the time of "
         f"`calibration_error` grows with N to the power of {np.log(cpu[many] / cpu[few]) / np.log(many / few):.2f}. "
-        f"Errors of the same rows differ by {double:.1g} at most, or {single:.1g} in float32."
+        f"Errors of the same rows agree to {double:.1g}, or {single:.1g} in float32."
     )
 
 
@@ -248,7 +248,7 @@ def picture(kept: Kept) -> Figure:
         name: [(float(np.median(times_less(kept, way, need))), float("nan")) for way in WAYS]
         for need, name in (("cpu", "CPU time"), ("memory", "memory"))
     }
-    return dots(WAYS, series, "needs of step by step (of gradients: in place) by those of this", aim=1, log=True)
+    return dots(WAYS, series, "needs of step by step (gradients: in place) divided by those of this", aim=1, log=True)
 
 
 def page(kept: Kept) -> Iterator[str]:
@@ -260,8 +260,8 @@ def page(kept: Kept) -> Iterator[str]:
             rows.append((way, f"{n:,}", f"{cpu:.3f}", f"{memory:,.0f}", faster))
     yield from table(("way", "rows", "CPU s", "MiB", "times faster"), rows)
     yield ""
-    yield "Medians. *MiB*: memory beyond the inputs. *Times faster* than *step by step*, or with the gradient than"
-    yield "*in place* with it."
+    yield "The table gives medians. *MiB* is memory beyond the inputs. *times faster* is relative to *step by step*,"
+    yield "for gradients to *in place*."
 
 
 EXPERIMENT = Experiment(

@@ -86,7 +86,7 @@ def right(k: int, alpha: float) -> Callable[[int], Arrays]:
 
 
 def models(number: int) -> Callable[[int], Arrays]:
-    """Labels, and probabilities of several networks, of 25 times as many classes as rows."""
+    """Labels, and probabilities of several networks, with 25 times as many classes as rows."""
 
     def arrays(n: int) -> Arrays:
         rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def read(y: np.ndarray, p: np.ndarray, **options: Any) -> Any:
 
 
 def compared(notion: str) -> Callable[..., Any]:
-    """Networks beside each other."""
+    """Networks, compared."""
 
     def call(y: np.ndarray, given: dict[str, np.ndarray]) -> Any:
         return cal.compare_models(y, given, labels=range(given["m0"].shape[1]), notion=notion, random_state=0)

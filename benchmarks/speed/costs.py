@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.costs [--repetitions 1] [--only TEXT]
 
-Each call has a process of its own, with one thread but for those of Polars, and is first given a few rows. A *unit* is
-`np.sort` of 10⁶ doubles in the same process; of *ranges*, the same call without. Memory is the peak beyond what the
-process held before. Subgroups of a frame must have the p-values of its rows, the class-wise error must be the mean of
-the classes, and samples read together must have the estimates of one alone.
+Each call runs in its own process, with one thread apart from Polars', after a call on a few rows. A *unit* is the time
+of `np.sort` on 10⁶ doubles in the same process. Memory is the peak beyond what the process held before. Subgroups of a
+frame must have the p-values of its rows, the class-wise error must be the mean over classes, and a sample must have
+the same estimates alone and among others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODULE = __spec__.name
 CALLS = cost_calls.CALLS | cost_rows.CALLS
 #: A turn lasts at least this long: a fast call is made several times in a row.
 BLOCK_SECONDS = 0.02
-#: Calls in the table take so many CPU seconds, or MiB.
+#: Calls in the table take this many CPU seconds, or MiB, or more.
 SECONDS, MEMORY = 3.0, 500.0
 
 
@@ -59,7 +59,7 @@ def measured(call: str) -> dict[str, Any]:
 
 
 def _held(what: str = "") -> float:
-    """MiB that this process holds, after which its peak counts anew; or another line of its status."""
+    """MiB that this process holds, after which its peak counts again; or another line of its status."""
     if not what:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
@@ -116,10 +116,11 @@ def answer(kept: Kept) -> str:
     spread = " and ".join(f"an {name} takes {min(some):.1f} to {max(some):.1f} times" for name, some in sought.items())
     update = 1e6 * every[cost_rows.UPDATES]["seconds"] / CALLS[cost_rows.UPDATES].rows
     return (
-        f"Of {len(every)} calls, {short} take less than a second; the longest, “{most['seconds']}”, takes "
+        f"{short} of {len(every)} calls take less than a second. The longest, “{most['seconds']}”, takes "
         f"{every[most['seconds']]['seconds']:,.0f} s. “{most['memory']}” takes the most memory, "
-        f"{every[most['memory']]['memory']:,.0f} MiB; a streamed file of four times the rows takes {grows} times as "
-        f"much. With ranges of scores, {spread} as long as without; an update of a monitor takes {update:.0f} µs."
+        f"{every[most['memory']]['memory']:,.0f} MiB. A streamed file of four times the rows takes {grows} times as "
+        f"much. With a search for ranges of scores, {spread} as long as without. An update of a monitor takes "
+        f"{update:.0f} µs."
     )
 
 
@@ -130,7 +131,7 @@ def page(kept: Kept) -> Iterator[str]:
     ]
     yield from table(("call", "CPU s", "units", "MiB"), rows)
     yield ""
-    yield f"Medians of calls that take at least {SECONDS:g} s or {MEMORY:g} MiB; the data file has all."
+    yield f"The table has medians of calls that take {SECONDS:g} s or {MEMORY:g} MiB or more; the data file has all."
 
 
 def picture(kept: Kept) -> Figure:

@@ -1,4 +1,4 @@
-"""What engines do with rows in Parquet files by themselves, and `from_frame` with each, timed in this process."""
+"""Engines' own queries on rows in Parquet files, and `from_frame` with each, timed in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 
 
 class Engine:
-    """How an engine reads files, and what it does by itself."""
+    """How an engine reads files, and its own queries."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self.files = folder, f"{folder}/*.parquet"
@@ -168,7 +168,7 @@ def spent() -> float:
 def measured(engine: str, names: list[str], folders: dict[str, int], seed: int) -> dict[str, float]:
     """CPU seconds of an engine's calls on the last folder, peak memory in MiB, and the calibration error.
 
-    Of each folder, the fastest of so many turns counts; columns of scores have these names.
+    In each folder, the fastest of its turns counts; columns of scores have these names.
     """
     said: dict[str, Any] = {}
     best: dict[str, float] = {}

@@ -1,16 +1,16 @@
-"""What does `calibrant.from_frame` cost beside what a frame's engine does by itself?
+"""What does `calibrant.from_frame` cost compared with the engine's own queries?
 
     pip install calibrant[engines] psutil && apt install openjdk-17-jre-headless
     OMP_NUM_THREADS=1 python -m benchmarks.speed.engines [--repetitions 5] [--only polars]
 
-Rows are a float32 score, or ten, and an int8 label in Parquet files, which are made once, in `$CALIBRANT_BENCH_FOLDER`
-or `~/.cache/calibrant-bench`. A sample is a process with one thread; each call is first made on 100,000 rows, then
-timed, Java included (10⁷ rows of one score: the faster of two). *Sums*: labels, scores and rows. *GROUP BY*: rows and
-scores by as many keys as `from_frame` has, once for each score. `from_frame` keeps all that a report reads. *MiB*: peak
-of the Python process with its packages; Spark's Java was given 1 GB more.
+Each row has one or ten float32 scores and an int8 label. Parquet files are made once, in `$CALIBRANT_BENCH_FOLDER` or
+`~/.cache/calibrant-bench`. A sample is a process with one thread. Each call is made on 100,000 rows and then timed,
+Java included; with 10⁷ rows of one score, the faster of two counts. *sums* are of labels, scores and rows. *GROUP BY*
+counts rows and sums scores by as many keys as `from_frame` has, once per score. `from_frame` keeps all that a
+report needs. *MiB* is the peak of the Python process with its packages; Spark's Java had 1 GB more.
 
-A sample fails where rows, labels or scores are not those of the engine, to 1e-9, or the calibration error is not that
-of the rows as arrays, to 5e-13.
+A sample fails unless rows, labels and scores agree with the engine's to 1e-9, and the calibration error with that of
+arrays to 5e-13.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ APART = 5e-13
 
 
 def made(scores: str, rows: int) -> Path:
-    """Parquet files of so many rows."""
+    """Parquet files of this many rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -98,7 +98,7 @@ def sample(engine: str, scores: str, rows: int, seed: int) -> dict[str, float]:
     )
     gap = abs(found["error"] - error_of_arrays(scores, rows))
     if not gap <= APART:
-        raise RuntimeError(f"{engine}: the calibration error of {rows:,} rows is off by {gap:.2g}")
+        raise RuntimeError(f"{engine}: the calibration error of {rows:,} rows differs by {gap:.2g}")
     return {**found, "gap": gap}
 
 
@@ -147,11 +147,11 @@ def answer(kept: Kept) -> str:
     minutes = {engine: billion(kept, engine) for engine in ENGINES}
     least, most = min(minutes, key=lambda one: minutes[one]), max(minutes, key=lambda one: minutes[one])
     return (
-        f"Of 10⁸ rows with one score `from_frame` takes {times(kept, 'grouped')} times as long as a `GROUP BY` of the "
-        f"engine and {times(kept, 'sums')} times as long as its sums; of 10⁷ with ten scores, "
-        f"{times(kept, 'grouped', 'ten', FEW)} times as long as ten `GROUP BY`. A billion rows are "
-        f"{minutes[least]:.1f} CPU minutes of {ENGINES[least]}, {minutes[most]:.1f} of {ENGINES[most]}. Calibration "
-        f"errors differ by {kept['gap'].max():.1g} at most from those of the rows as arrays."
+        f"On 10⁸ rows with one score, `from_frame` takes {times(kept, 'grouped')} times as long as a `GROUP BY` of the "
+        f"engine and {times(kept, 'sums')} times as long as its sums. On 10⁷ rows with ten scores, it takes "
+        f"{times(kept, 'grouped', 'ten', FEW)} times as long as ten `GROUP BY`. A billion rows take "
+        f"{minutes[least]:.1f} CPU minutes with {ENGINES[least]} and {minutes[most]:.1f} with {ENGINES[most]}. "
+        f"Calibration errors agree with those of the rows as arrays to {kept['gap'].max():.1g}."
     )
 
 
@@ -162,7 +162,7 @@ def picture(kept: Kept) -> Figure:
         for name, by in (("GROUP BY", "grouped"), ("sums", "sums"))
     }
     lines = [f"{ENGINES[case['engine']]}, {case['scores']}, {POWERS[case['rows']]}" for case in cases]
-    return dots(lines, series, "CPU time of from_frame by that of the engine's own", aim=1, log=True)
+    return dots(lines, series, "CPU time of from_frame divided by that of the engine's own", aim=1, log=True)
 
 
 def page(kept: Kept) -> Iterator[str]:
@@ -170,7 +170,8 @@ def page(kept: Kept) -> Iterator[str]:
         ("engine", "scores", "rows", "sums", "GROUP BY", "from_frame", "ratio", "10⁹", "MiB"), _rows(kept), 3
     )
     yield ""
-    yield "Medians of CPU seconds; *ratio*: of `from_frame` to `GROUP BY`; *10⁹*: CPU minutes of a billion rows."
+    yield "The table gives median CPU seconds, the *ratio* of `from_frame` to `GROUP BY`, and CPU minutes of *10⁹*"
+    yield "rows."
 
 
 def _rows(kept: Kept) -> Iterator[list[str]]:

@@ -1,14 +1,14 @@
-"""How long do errors and curves take beside those of other libraries?
+"""How long do errors and curves take compared with those of other libraries?
 
     pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
     pip install -r benchmarks/requirements.txt
     OMP_NUM_THREADS=1 python -m benchmarks.speed.estimation [--repetitions 15] [--only TEXT]
 
-CPU time of a call, one thread, in turns, on the same arrays. ECE has 15 bins. Answers agree to 1e-12, in float32
-(torchmetrics) to 1e-6, and to 1e-4 in quantile bins, whose edges part rows one rank apart; of scikit-learn, which has
-no ECE, largest gaps do. Smooth errors and bands (95 %, 1,000 draws) have other definitions elsewhere. numpy is two
-lines by hand; it and relplot check no rows, nor do we where they were *checked* before. relplot's loop over classes is
-ours, and does not compete.
+Calls run in one thread, in turns, on the same arrays. ECE has 15 bins. Answers agree to 1e-12, in float32
+(torchmetrics) to 1e-6, and to 1e-4 in quantile bins, whose edges can differ by one rank. scikit-learn has no ECE, so
+largest gaps are compared. Smooth errors and bands (95 %, 1,000 draws) have other definitions elsewhere. numpy is two
+lines by hand. It and relplot check no rows, nor do we where rows were *checked* before. relplot's loop over classes is
+ours and does not compete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def binary(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def multiclass(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and probability vectors, of which the labels are drawn from a flattened version."""
+    """Probability vectors, and labels that are drawn from a flattened version of them."""
     rng = np.random.default_rng(k)
     logits = 2.5 * rng.standard_normal((n, k))
     stated = np.exp(logits - logits.max(axis=1, keepdims=True))

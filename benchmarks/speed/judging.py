@@ -1,13 +1,13 @@
-"""How long do tests, decompositions and scores take beside those of other libraries?
+"""How long do tests, decompositions and scores take compared with those of other libraries?
 
     pip install -r benchmarks/requirements.txt
     OMP_NUM_THREADS=1 python -m benchmarks.speed.judging [--repetitions 15] [--only TEXT]
 
-CPU time of a call, one thread, in turns, on the same arrays; numbers agree to 1e-6 or better, and conventions are set
-equal. Hosmer–Lemeshow has ten groups by percentiles; the row that calzone leaves out is put back. pycalib draws in one
-process; shares of larger draws lie within four standard errors. Our Cox test also tests what calzone only fits. Scores
-have no ties, which scoringrules would part; it resamples scores for its band, too: ends differ by 0.01 on average at
-most.
+Calls run in one thread, in turns, on the same arrays, with equal conventions. Numbers agree to 1e-6 or better.
+Hosmer–Lemeshow has ten groups by percentiles; the row that calzone leaves out is put back. pycalib draws in one
+process; shares of larger draws agree within four standard errors. Our Cox test also tests what calzone only fits.
+Scores have no ties, since scoringrules would separate them; it also resamples scores for its band, whose ends agree
+with ours to 0.01 on average.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def pycalib(r: Rows) -> list[float]:
 
 
 def statistics_and_shares(ours: list[float], theirs: list[float]) -> float:
-    """Of what is allowed: 1e-12 of the statistic, four standard errors of the share of larger draws."""
+    """As a share of what is allowed: 1e-12 for the statistic, four standard errors for the share of larger draws."""
     error = math.sqrt(2 * max(ours[1] * (1 - ours[1]), 1 / DRAWS) / DRAWS)
     return max(abs(ours[0] - theirs[0]) / 1e-12, abs(ours[1] - theirs[1]) / (4 * error))
 
@@ -273,7 +273,7 @@ def work(
 
 
 def first(found: Any) -> float:
-    """The first number; of a curve the mean height of its band, where it has one, or of itself."""
+    """The first number; for a curve the mean height of its band, where it has one, or of itself."""
     if isinstance(found, cal.results.ReliabilityCurve):
         band = found.upper - found.lower
         return float(np.nanmean(found.observed if np.isnan(band).all() else band))

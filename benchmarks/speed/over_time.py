@@ -1,10 +1,10 @@
-"""How long does calibration over time take beside one pass over the rows?
+"""How long does calibration over time take compared with one pass over the rows?
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.over_time [--repetitions 7] [--only TEXT]
 
-CPU time of `calibration_over_time` (*arrays*) and of `from_frame(…).over_time()` of a lazy Polars frame, month by
-month. A *pass* is `Accumulator().update` of the same rows. Gaps of all months must be those of plain sums to 1e-9.
-*Groups* are 306 over 277,000 rows: each of one day, or with rows on all days. *Classes* are 1,000 of 12,000 rows.
+CPU time is that of `calibration_over_time` (*arrays*) or of `from_frame(…).over_time()` on a lazy Polars frame
+(*frame*), month by month. A *pass* is `Accumulator().update` on the same rows. Gaps of all months must be those of
+plain sums to 1e-9. 277,000 rows have 306 *groups*, each on one day or on all days; 12,000 rows have 1,000 *classes*.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..experiment import Experiment
 from ..markdown import table
 from ..provenance import Kept
 
-#: A pass is timed for at least so long.
+#: A pass is timed for this long or longer.
 BLOCK_SECONDS = 0.05
 GROUPS, CLASSES = 306, 1000
 
@@ -160,9 +160,10 @@ def answer(kept: Kept) -> str:
     groups = [middle(kept, rows, way)[0] for rows in ROWS if "groups" in rows for way in ("arrays", "frame")]
     classes, bins = (middle(kept, rows, "arrays")[0] for rows in ("classes", "classes, 5 bins"))
     return (
-        f"10⁷ rows in 60 months take {large:.1f} passes as arrays and {frame:.1f} as a lazy frame, and both give the "
-        f"gaps of plain sums. Rows in groups take {min(groups):.1f} to {max(groups):.1f} s. Each class and month takes "
-        f"{1e3 * classes / CLASSES / 12:.1f} ms of the default, and {1e3 * bins / CLASSES / 12:.1f} ms of 5 bins."
+        f"10⁷ rows in 60 months take as long as {large:.1f} passes as arrays, and {frame:.1f} as a lazy frame. Rows in "
+        f"groups take {min(groups):.1f} to {max(groups):.1f} s. Each class and month takes "
+        f"{1e3 * classes / CLASSES / 12:.1f} ms with the default estimator and {1e3 * bins / CLASSES / 12:.1f} ms with "
+        "5 bins."
     )
 
 

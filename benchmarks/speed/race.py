@@ -1,4 +1,4 @@
-"""Works that calibrant and other libraries do on the same arrays, timed in turns: each sample is a turn."""
+"""Tasks that calibrant and other libraries do on the same arrays, timed in turns: each sample is a turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def distance(ours: Any, theirs: Any) -> float:
 
 @dataclass(frozen=True)
 class Peer:
-    """How another library does a work.
+    """How another library does a task.
 
     Parameters
     ----------
@@ -141,23 +141,23 @@ def fastest(kept: Kept, works: Works, work: str) -> str:
 
 
 def answer(kept: Kept, works: Works) -> str:
-    """In how many works nobody is faster, and which are the slowest."""
+    """In how many tasks nobody is faster, and which are the slowest."""
     ratio = {work: float(np.median(ratios(kept, work, fastest(kept, works, work)))) for work in works}
     slower = {work: value for work, value in ratio.items() if value > 1}
     text = (
-        f"calibrant takes less time than the fastest peer in {len(works) - len(slower)} of {len(works)} works, and "
-        f"{np.median(list(ratio.values())):.2f} of its time at the median."
+        f"calibrant is faster than the fastest peer in {len(works) - len(slower)} of {len(works)} tasks, and takes "
+        f"{np.median(list(ratio.values())):.2f} of its time in the median task."
     )
     if slower:
         most = sorted(slower.items(), key=lambda one: -one[1])
         cases = (f"“{work}” ({value:.2f} × {fastest(kept, works, work)})" for work, value in most)
-        text += f" It takes longer in {', '.join(cases)}."
-    missed = [work for work, value in ratio.items() if works[work].wanted < value <= 1]
-    return text + (f" Slower than we aimed at: {'; '.join(missed)}." if missed else "")
+        text += f" It is slower in {', '.join(cases)}."
+    missed = [f"“{work}”" for work, value in ratio.items() if works[work].wanted < value <= 1]
+    return text + (f" It is faster, but misses our aim, in {', '.join(missed)}." if missed else "")
 
 
 def page(kept: Kept, works: Works) -> Iterator[str]:
-    """The table: each work beside the fastest peer."""
+    """The table: each task compared with the fastest peer."""
     rows = []
     for work in works:
         name = fastest(kept, works, work)
@@ -165,9 +165,9 @@ def page(kept: Kept, works: Works) -> Iterator[str]:
         low, mid, high = np.quantile(some["ours"] / some["theirs"], [0.25, 0.5, 0.75])
         shown = f"{mid:.2f} ({low:.2f}–{high:.2f})"
         rows.append((work, name, _milliseconds(float(np.median(some["ours"]))), shown, f"{works[work].wanted:g}"))
-    yield from table(("work", "fastest peer", "ours, ms", "ratio", "aim"), rows, texts=2)
+    yield from table(("task", "fastest peer", "ours, ms", "ratio", "aim"), rows, texts=2)
     yield ""
-    yield "*ratio*: our CPU time by the peer's: median and quartiles of turns."
+    yield "*ratio* is our CPU time divided by the peer's (median, quartiles)."
 
 
 def _milliseconds(seconds: float) -> str:
@@ -184,11 +184,11 @@ def picture(kept: Kept, works: Works) -> Figure:
         series["fastest peer"].append((times[first], float("nan")))
         slow = max(times.values())
         series["slowest peer"].append((slow if len(times) > 1 else float("nan"), float("nan")))
-    return dots(list(works), series, "CPU time of the peer by that of calibrant", aim=1, log=True)
+    return dots(list(works), series, "CPU time of the peer divided by that of calibrant", aim=1, log=True)
 
 
 def experiment(module: str, works: Works, sample: Callable[..., dict[str, float]], **more: Any) -> Experiment:
-    """An experiment whose cases are a work and a peer each."""
+    """An experiment whose cases are a task and a peer each."""
     peers = list(dict.fromkeys(name for work in works.values() for name in work.peers))
     return Experiment(
         module=module,

@@ -6,17 +6,17 @@
 
 The experiments are those of Popordanoska, Sayer & Blaschko (2022), §4.1. Vectors uniform on the simplex are sharpened
 by a temperature of 0.6, labels are drawn from them, and they are sharpened by 0.6 once more. The canonical error of
-the last vectors is known from 2·10⁶ of them; that of the vectors between the two temperatures is 0. All estimators
-see the same evaluation sets, up to {sets} of each size; the table has sets of other seeds. ± is one standard error.
+the last vectors is computed from 2·10⁶ of them; that of the vectors between the two temperatures is 0. All estimators
+get the same evaluation sets, up to {sets} of each size; the table has sets of other seeds. ± is one standard error.
 
-*As published* is the plug-in with its bandwidth, *own width* with one by leave-one-out. Bins are cells of the
-simplex, with that many cuts an edge. The band is one standard deviation of a single estimate.
+*As published* is the plug-in with the published bandwidth, *own width* with a leave-one-out one. Bins are cells of the
+simplex, with the stated number of cuts per edge. The band is one standard deviation of a single estimate.
 
-Candidates for the L1 default are an orientation, a debias, residuals or outcomes, and a factor on the rule `"auto"`
-for the bandwidth, or `"cv"`. Their data file has the bias on the distributions of the paper, and the median RMSE on
-twelve others (3 and 10 classes) on which nothing was chosen. The last data file has the square of a frequency at one
-point of the simplex: at {point_size} rows the plug-in is off by {plug}, eq. 7 of the paper as printed by {printed},
-and pairs of different samples by {pairs}. How fast estimators converge: [convergence.md](convergence.md).
+Candidates for the L1 default combine an orientation, a debiasing, residuals or outcomes, and a bandwidth: a multiple
+of `"auto"`, or `"cv"`. Their data file has the bias on the paper's distributions, and the median RMSE on twelve others
+(3 and 10 classes), on which no choice was made. The last data file estimates the square of a frequency at one point of
+the simplex: at {point_size} rows the bias is {plug} for the plug-in, {printed} for eq. 7 of the paper as printed, and
+{pairs} for pairs of different samples. [convergence.md](convergence.md) shows how fast estimators converge.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STYLE = {
     "simplex-2": ("bins, 2 cuts", COLORS[2], (0, (4, 1.5))),
     "simplex-5": ("bins, 5 cuts", COLORS[2], "-"),
 }
-#: Classes, what the default's square may be off by, and the rows from which on.
+#: Classes, the bias that the default's square may have, and from how many rows on.
 BARS = ((4, 0.10, 2000), (8, 0.15, 5000))
 #: What a calibrated model's estimate may be, as a share of the other's truth.
 QUIET = 0.05
@@ -82,7 +82,7 @@ def figure2a(frame: pl.DataFrame, path: Path) -> None:
             ax.set_title(f"{k} classes, {kind}: truth {truth:.3g}", loc="left")
             name_ends(ax, ends)
             if column == 0:
-                ax.set_ylabel("L1 error read, mean")
+                ax.set_ylabel("mean L1 estimate")
             if row == 1:
                 ax.set_xlabel("rows N")
     save(fig, path)
@@ -147,7 +147,7 @@ def _met(one: dict[str, float]) -> bool:
 
 
 def answer(frame: pl.DataFrame, squares: pl.DataFrame, tried: pl.DataFrame) -> str:
-    """Squares by the default beside their bars, L1 beside the published estimator, and where the default is worse."""
+    """The default's squares against targets, its L1 against the published estimator, and where it is worse."""
 
     def off(name: str, k: int, size: int) -> float:
         one = frame.filter(estimator=name, distribution=f"k{k}-sharpened", measure="l1", size=size)
@@ -171,16 +171,16 @@ def answer(frame: pl.DataFrame, squares: pl.DataFrame, tried: pl.DataFrame) -> s
         + (
             "no candidate has a smaller one."
             if best["estimator"] == one["estimator"]
-            else f"`{best['estimator']}`, which gives {best['calibrated']:.3f} for calibrated models where the default "
-            f"gives {one['calibrated']:.3f}, has {best['rmse']:.2f}."
+            else f"the best candidate, `{best['estimator']}`, has {best['rmse']:.2f}, and gives "
+            f"{best['calibrated']:.3f} for calibrated models where the default gives {one['calibrated']:.3f}."
         )
         for one in own
     )
     return (
-        f"Of {len(squares)} bars for the default's squared error, {met} are met. In L1 it is off by "
-        f"{told['default', 4, most]} (4 classes) and {told['default', 8, most]} (8) at {most:,} rows, the published "
-        f"estimator by {told['published', 4, most]} and {told['published', 8, most]}; of few rows the default finds "
-        f"too little: {told['default', 4, least]} and {told['default', 8, least]} at {least:,}." + beside
+        f"For the squared error, the default meets {met} of {len(squares)} targets. For the L1 error at {most:,} rows, "
+        f"its bias is {told['default', 4, most]} (4 classes) and {told['default', 8, most]} (8), and the published "
+        f"estimator's is {told['published', 4, most]} and {told['published', 8, most]}. At {least:,} rows the "
+        f"default's bias is {told['default', 4, least]} and {told['default', 8, least]}." + beside
     )
 
 
@@ -208,10 +208,10 @@ def page(docs: Path) -> None:
     sizes = sorted({size for size, _ in at})
     middle = sizes[len(sizes) // 2]
     about = (
-        "The default's mean squared error: how far it is off the truth, and what it gives for the calibrated model, "
-        f"both as shares of that truth; the second shall be within ± {100 * QUIET:.0f} %."
+        "The table gives the bias of the default's estimate of the squared error, and its mean for the *calibrated* "
+        f"model, both as shares of the truth. The second target is ± {100 * QUIET:.0f} %."
     )
-    head = ["classes", "rows", "sets", "off the truth", "wanted", "calibrated", "met"]
+    head = ["classes", "rows", "sets", "bias", "target", "calibrated", "met"]
     write(
         docs / "canonical.md",
         __doc__,

@@ -60,7 +60,7 @@ label and a weight (inverse probability of censoring, IPCW), and every function 
 ## Labels and weights
 
 The data are GBSG2, which scikit-survival ships: {rows} patients with breast cancer, the event is recurrence or death,
-times are in days. Half of the rows train, the other {test} judge, at a horizon of {horizon:,} days.
+times are in days. Half of the rows train, the other {test} test, at a horizon of {horizon:,} days.
 
 ```python
 import calibrant as cal
@@ -80,12 +80,12 @@ How often did the event happen by the horizon?
 | rows that were censored before | event rate |
 |---|--:|
 | weighted (IPCW) | {rate_weighted:.4f} |
-| one minus Kaplan–Meier, which knows the same | {rate_km:.4f} |
+| one minus Kaplan–Meier, which uses the same rows | {rate_km:.4f} |
 | left out | {rate_dropped:.4f} |
 | counted as without the event | {rate_without:.4f} |
 
 A row with an event is rarely censored before, as its event comes first: where censored rows are left out, the rate is
-too high. Counted as without the event, some of them had it after they left, and the rate is too low. A calibration
+too high. If they count as without the event, later events are missed, and the rate is too low. A calibration
 error computed from such labels has the same bias.
 
 ## Three models
@@ -102,8 +102,8 @@ cal.brier_score(found.y_true, p, sample_weight=found.sample_weight, scale="half"
 {models}
 
 The Brier scores differ by at most {largest:.0e}, after calibrant's is multiplied by the mean weight, {mean_weight:.6f}:
-scikit-survival divides by the number of rows, calibrant by the sum of the weights. Here scikit-survival estimates the
-censoring distribution on the rows that judge too; for that of the training rows, pass `reference=(time_train,
+scikit-survival divides by the number of rows, calibrant by the sum of the weights. Here scikit-survival, too, estimates
+the censoring distribution on the test rows; for that of the training rows, pass `reference=(time_train,
 event_train)` here and `y_train` there.
 
 ![Reliability diagrams of three models and of one after recalibration, with weighted rows](images/censoring.png)
@@ -136,8 +136,8 @@ p_repaired = calibrator.predict_proba(p)[:, 1]
   rows have the event and half are censored: `censoring_weights` warns there, and an earlier horizon helps.
 - **Times in whole months or years** tie events and censorings. scikit-survival weighs an event at T by 1/G(T), which
   also counts censorings at T, though these come after the event. The mean weight is then above 1. With
-  `left_limit=True` the weight is 1/G(T−), and the mean weight is 1. These times are days, which makes hardly a
-  difference: {mean_weight:.6f} and {mean_left:.6f}. Where it is above 2 %, a warning says so.
+  `left_limit=True` the weight is 1/G(T−), and the mean weight is 1. These times are in days, so the difference is
+  small: {mean_weight:.6f} and {mean_left:.6f}. Where it is above 2 %, a warning says so.
 - **Several kinds of events**: pass whether any was observed, then set `y_true` to False for those of other kinds.
 - The weights and scores are [those of scikit-survival](../benchmarks/censoring.md), to rounding, on all its data sets.
 """

@@ -63,21 +63,21 @@ Written by `python docs/examples/comparing_models.py`.
 
 ## On the same rows
 
-`cal.compare_models(y, {{"a": p_a, "b": p_b}})` says by how much models of the same rows differ, in calibration and in
+`cal.compare_models(y, {{"a": p_a, "b": p_b}})` says by how much models differ on the same rows, in calibration and in
 proper scores, and how sure that is. For columns of a file: `calibrant compare-models games.csv --model a=p_a --model
 b=p_b --label won --groups game`.
 
-Here three forecasters follow {games} games, six forecasts a game: one knows what happened so far, one knows as much and
-is too sure of it, one only knows what was known before. Six forecasts of a game share one result, so rows are
-no independent witnesses: `groups=game` says so.
+Here three forecasters follow {games} games, six forecasts a game: one knows what has happened so far, one knows as
+much and is over-confident, one only knows what was known before the game. Six forecasts of a game share one result,
+so rows are dependent: `groups=game` says so.
 
 ```
 {text}
 ```
 
 - **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts
-  that know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
-- **Groups** change what is known of the noise, not the scores. Taken for independent, these rows would give the
+  with the same information differ only in *miscalibration*; one that knows less lacks *discrimination*.
+- **Groups** change what is known of the noise, not the scores. Treated as independent, these rows would give the
   difference of the log-losses of "live" and "overconfident" a standard error of {se_rows:.5f}; it is
   {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f} of independent
   rows, is mostly the same {games} results six times over: with groups it is {squared_groups:.4f}.
@@ -89,28 +89,28 @@ no independent witnesses: `groups=game` says so.
 
 ## Do the intervals cover?
 
-On samples of which the true differences are known:
+On samples whose true differences are known:
 
 <!-- answers coverage.model_comparison_coverage -->
 <!-- end -->
 
 What stays weak:
 
-- **Calibration error** (L1): its interval is put together from those of `cal.estimate` for each model, by the same
-  estimator, and shares what these take for granted ([coverage](../benchmarks/coverage/coverage_tracks.md)). Nothing is
-  taken off where both errors rise and fall together, so between calibrated models it covers the truth nearly always;
+- **Calibration error** (L1): its interval combines those of `cal.estimate` for each model, by the same estimator, and
+  shares their assumptions ([coverage](../benchmarks/coverage/coverage_tracks.md)). It does not get narrower where
+  both errors rise and fall together, so between calibrated models it covers the truth nearly always;
   where they move against each other, in small samples less often than it says. The *squared* error has an unbiased
   estimate, near calibration too.
 - **Bins blur**: gaps that change their sign within one of √n bins of equal counts, of each class, are lost to the
-  squared error. With many classes most rows of a class lie near 0, and few bins where it is probable.
+  squared error. With many classes most rows of a class lie near 0, and few bins lie where it is probable.
 - **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
   Differences there are found later than they could be.
-- **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. If the
-  truth is flat with jumps it is less; intervals allow for that, which makes them wide where one model has many scores
-  and the other few. With groups, rows are taken to hang together by
-  one correlation, and labels of a group that repel each other for independent.
-- **Few groups**: below 30 there is a warning. They are counted as Kish does: one that has half of the
-  rows leaves few, however many there are.
+- **Bias of parts**: the overfit of the isotonic fit is estimated from labels drawn from a smooth map of the scores.
+  If the truth is flat with jumps it is less; intervals allow for that, which makes them wide where one model has many
+  scores and the other few. With groups, one correlation is assumed for all rows, and negatively correlated labels of
+  a group are treated as independent.
+- **Few groups**: below 30 there is a warning. Groups are counted by Kish's formula: if one has half of the rows, they
+  count as few.
 - A **log score** of ∞, a probability of 0 for the observed class, has no interval.
 
 ## Over several data sets

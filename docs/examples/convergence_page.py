@@ -4,16 +4,17 @@
     python docs/examples/convergence_page.py --docs docs                        # the page, from its data files
 
 The distributions, the bandwidth h = 0.5 and the number of repetitions are those of Popordanoska, Sayer & Blaschko
-(2022): vectors uniform on the simplex, temperature 0.6, labels, and temperature 0.6 again, which calibrated
-distributions lack; {repeats} samples of each size. *Cell means* and *rows* are errors over cells of the simplex,
-which compare frequencies with the mean vector of the cell, or with each row's own vector, as the paper prints it.
+(2022). Vectors uniform on the simplex are sharpened by temperature 0.6, labelled and, except in calibrated
+distributions, sharpened again. There are {repeats} samples of each size. *Cell means* and *as printed* are errors over
+cells of the simplex. They compare frequencies with the cell's mean vector, or, as the paper prints it, with each
+row's own.
 
-An estimator with a fixed bandwidth or fixed cells converges to a *limit*, which is not the truth; it is found with
-2¹⁶ evenly spread vectors and the true map. A slope is that of the log error against log n, by weighted least squares
-from n = {least} on; ± one standard error, which includes what a power law does not fit.
+An estimator with a fixed bandwidth or fixed cells converges to a *limit* that is not the truth. We compute it with 2¹⁶
+evenly spread vectors and the true map. Slopes are of the log error against log n, by weighted least squares from
+n = {least} on. ± is one standard error, lack of fit included.
 
-A correction of the ratio cannot change the rate of the bias, which is mostly noise under a norm. `bandwidth="auto"`
-narrows it with n: [canonical.md](canonical.md).
+A correction of the ratio cannot change the rate of the bias, which comes mostly from a norm of noise.
+`bandwidth="auto"` narrows the bandwidth with n: [canonical.md](canonical.md).
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ def cell(frame: pl.DataFrame, law: str, name: str, measure: str) -> pl.DataFrame
 
 
 def bias_rate(one: pl.DataFrame, least: int = FROM) -> Number:
-    """Power of n that the bias falls with."""
+    """The power of n with which the bias falls."""
     part = one.filter(pl.col("size") >= least)
     return Number(*rate(part["size"].to_numpy(), part["bias"].to_numpy(), part["se"].to_numpy()))
 
 
 def rmse_rate(one: pl.DataFrame, to: str, least: int = FROM) -> Number:
-    """Power of n that the root mean square error falls with: half that of the square."""
+    """The power of n with which the root mean square error falls: half that of the square."""
     part = one.filter(pl.col("size") >= least)
     a, se = rate(*(part[column].to_numpy() for column in ("size", f"{to}_mse", f"{to}_mse_se")))
     return Number(a / 2, se / 2)
@@ -134,7 +135,7 @@ def rates(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def sharpness_rates(frame: pl.DataFrame) -> dict[str, Number]:
-    """Power of n that the bias of the sharpness at a point falls with, by formula."""
+    """The power of n with which the bias of the sharpness at a point falls, by formula."""
     return {name: bias_rate(frame.filter(estimator=name).sort("size")) for name in frame["estimator"].unique()}
 
 
@@ -171,14 +172,12 @@ def answer(frame: pl.DataFrame, slopes: pl.DataFrame, point: pl.DataFrame) -> st
     error = {r["estimator"]: r["truth_mse"] ** 0.5 for r in last.to_dicts()}
     beside = "more" if error["cross"] > error["plug-in"] else "less"
     return (
-        f"Of the paper's rates, 1/n for the bias of the plug-in **{slow}** "
-        f"(power {_slope(plug, 'bias').text(2)}), 1/√n or faster for the error of an estimate **{fast}** "
-        f"({single.text(2)}), and 1/n² for the debiased one **{square}** ({debiased[0].text(2)}). "
-        f"These are rates towards a limit, not the truth: at h = 0.5 the plug-in gives {_limit(slopes, 'plug-in'):.3f} "
-        "for infinitely many rows of a *calibrated* model of four classes. "
-        f"calibrant's default at that bandwidth gives {_limit(slopes, 'cross'):.3f} there, but errs {beside} than the "
-        f"plug-in of the sharpened model: RMSE {error['cross']:.3f} and {error['plug-in']:.3f} "
-        f"at n = {frame['size'].max()}."
+        f"The paper's rate 1/n for the bias of the plug-in **{slow}** (power {_slope(plug, 'bias').text(2)}), 1/√n or "
+        f"faster for the error of an estimate **{fast}** ({single.text(2)}), and 1/n² for the bias after debiasing "
+        f"**{square}** ({debiased[0].text(2)}). These rates lead to a limit, not to the truth: at h = 0.5 the plug-in "
+        f"gives {_limit(slopes, 'plug-in'):.3f} for infinitely many rows of a *calibrated* model of four classes, and "
+        f"calibrant's default {_limit(slopes, 'cross'):.3f}. For the sharpened model, the default errs {beside} than "
+        f"the plug-in (RMSE at n = {frame['size'].max()}: {error['cross']:.3f} against {error['plug-in']:.3f})."
     )
 
 
@@ -200,8 +199,8 @@ def page(docs: Path) -> None:
     most = int(done["repetitions"].max())  # type: ignore[arg-type]
     fewer = [f"{r:,} at n = {n}" for n, r in done.iter_rows() if r < most]
     about = (
-        "Four classes, sharpened, L1: limits (beside that of a calibrated model, whose truth is 0), and slopes of the "
-        f"bias and of the RMSE to the limit and to the truth, {slopes['truth'][0]:.4f}."
+        "The table gives L1 limits for sharpened and *calibrated* models of four classes, and for sharpened ones "
+        f"slopes of the bias and of the RMSE to the limit and to the truth, {slopes['truth'][0]:.4f}."
     )
     head = ["estimator", "limit", "calibrated", "bias", "to the limit", "to the truth"]
     write(

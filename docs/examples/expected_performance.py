@@ -37,13 +37,13 @@ found.plot()
 ```
 
 How often outcomes come at each score is learnt from the reference, with its uncertainty; then outcomes of the new rows
-are drawn, and each metric is read from them. The interval is of what the labels of these rows would say. The model
+are drawn, and each metric is computed from them. The interval is for what the labels of these rows would say. The model
 need not be calibrated: it only has to be wrong in the same way as in the reference.
 
 ## Loans for cars
 
-50,000 labelled loans of ten months are the reference; of the ten months after them only probabilities are shown to
-`expected_performance`. The last column is what the labels said later.
+50,000 labelled loans of ten months are the reference; for the ten months after them `expected_performance` gets only
+probabilities. The last column is what the labels said later.
 
 ```
 {loans}
@@ -87,19 +87,19 @@ accuracy is within the interval in {years_inside} of {years_all} years:
 ## When only base rates change
 
 Where the classes keep their scores and only their shares change (an epidemic, a campaign, resampled rows), outcomes at
-equal scores do change, and it can be undone: `prior="estimate"` estimates the new base rates from the scores as
+equal scores do change, and this can be undone: `prior="estimate"` estimates the new base rates from the scores as
 `estimate_prior` does, and `prior=0.02` takes a known one. The test of `estimate_prior` says where more has changed.
 
 ## What is said about shift
 
 `.shifts` has a row for the scores of each class, and for each column of `features=(X_reference, X_new)`: how far the
 two distributions differ, the p-value adjusted for their number, and the share of new rows whose values the reference
-does not have. Beyond 1 % of them, the summary says that the numbers are extrapolated. A shift of the scores is no alarm
+does not have. Above 1 %, the summary says that the numbers are extrapolated. A shift of the scores is no alarm
 by itself. A shift of features may be harmless, too: it matters where it changes what a score means.
 
 ## How good it is
 
-Errors beside NannyML's CBPE, and how often intervals cover, with no shift, a shift of the scores, and new base rates:
+Errors against NannyML's CBPE, and how often intervals cover, with no shift, a shift of the scores, and new base rates:
 [benchmarks/coverage/expected_performance.md](../benchmarks/coverage/expected_performance.md).
 """
 

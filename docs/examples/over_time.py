@@ -20,7 +20,7 @@ import pandas as pd
 
 import calibrant as cal
 
-PAGE = """# Over time: is it still calibrated, and since when not?
+PAGE = """# Over time: is it still calibrated? If not, since when?
 
 Written by `python docs/examples/over_time.py` with the data of NannyML {version}.
 
@@ -35,14 +35,14 @@ print(found)
 found.plot()
 ```
 
-`time` may hold dates, datetimes (a zone's clock counts), texts in ISO 8601, or numbers, in any order. `every` is a part
+`time` may hold dates, datetimes (a zone's clock counts), ISO 8601 strings, or numbers, in any order. `every` is a part
 of the calendar, a number of rows, or "auto": the shortest calendar period that has enough rows for gaps to be known
 within ± `tolerance`. Labels, probabilities, weights and groups are those of every other function.
 
 ## Loans for cars
 
 100,000 loans over 20 months, with a model's probability that each is repaid (synthetic, by NannyML's authors). In the
-last months applicants changed.
+last months the applicants changed.
 
 ```
 {loans}
@@ -50,14 +50,14 @@ last months applicants changed.
 
 ![Gap, calibration error and rows by month](images/over_time.png)
 
-Two things are wrong, and gaps alone would not tell the first: the calibration error is {least} to {most} in every month
+Two things are wrong, and gaps alone would not show the first: the calibration error is {least} to {most} in every month
 before the change, although observed and predicted agree on average. The second began between {low} and
 {high}.
 
 ## Employment in Massachusetts, 2015 to 2018
 
 {people:,} people of the American Community Survey, with a model's probability that each is employed. Only the year is
-known, so a change can be placed between years alone.
+known, so a change can only be placed between years.
 
 ```
 {people_text}
@@ -65,10 +65,10 @@ known, so a change can be placed between years alone.
 
 ## What is tested
 
-Residuals about one curve through all rows are looked at in three ways: the largest sum up to any time (*no change*), a
+Residuals about one curve through all rows are tested in three ways: the largest sum up to any time (*no change*), a
 slope in time (*no trend*), and one level for each period (*no difference*). So a different mix of scores is no change:
-where scores rise and the same score means the same, nothing is reported. p-values are adjusted for there being three
-tests; if the first rejects, a change is looked for before and after the one that was found, too. The interval of a
+where scores rise and the same score means the same, nothing is reported. p-values are adjusted for the three tests; if
+the first rejects, more changes are sought before and after the one that was found. The interval of a
 time contains all times at which a change would explain the rows almost as well.
 
 How often it sees what is not there, and misses what is:
@@ -113,14 +113,14 @@ at least two periods long.
 With `groups="patient"` three further passes read the rows batch by batch, of each region with `by="region"`. Design
 effects, and so intervals and the tests of no change and no trend, are those of the rows. The p-values of periods and
 of their difference are by signs of groups; a group that is in several periods changes its sign in all of them. Memory
-is bounded, but for 64 bytes a group and period: more than 2,048 groups are drawn as so many bundles of whole groups
-(of very many periods 256 at least), and where all periods have more than 8 million pairs of a group and a score,
-running sums are looked at after ranges of scores of equal weight, at least 32 a period.
+is bounded, but for 64 bytes per group and period: more than 2,048 groups are drawn as 2,048 bundles of whole groups (at
+least 256 with very many periods), and where all periods have more than 8 million pairs of a group and a score,
+running sums are taken after ranges of scores of equal weight, at least 32 per period.
 
 ## What it does not do
 
-- It looks for steps: a slow drift has a small p-value of *no trend*, and is told as one or several steps.
-- It looks at rows that are there, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
+- It looks for steps: a slow drift has a small p-value of *no trend*, and is reported as one or several steps.
+- It looks at existing rows, once. For a look every day with a guarantee for all looks, use `CalibrationMonitor`.
 - Subgroups of several classes are judged by confidence, or one class at a time
   (`notion=cal.notions.ClassSpecific(label)`).
 - `from_frame` follows one class, or the confidence: not several classes side by side.

@@ -51,7 +51,7 @@ First the map of all rows is recalibrated (a polynomial logistic curve of the sc
 outcomes differ from what this map expects *at the same scores*. So scores that are too extreme everywhere are not
 reported for every segment; `report` says that. For each segment there are two numbers:
 
-- **gap**: observed minus predicted, of the scores as given. Its interval covers the gaps of all segments that could
+- **gap**: observed minus predicted, for the original scores. Its interval covers the gaps of all segments that could
   have been found at once (after a split, of those that were tested). That makes it wide.
 - **beyond**: observed minus expected at the same scores. The p-value is about this.
 
@@ -64,20 +64,20 @@ What is found later is beyond what was found before, and the report says beyond 
 ## Two ways to allow for the search
 
 - `confirm="simulate"`: all rows are searched; the same search runs on 199 sets of outcomes drawn from the map of all
-  rows, and the p-value is the rank of what was found among the best of those. No rows are lost, and the least p-value
-  is 0.005 (99 sets and 0.01 beyond ten million values of features). Rows that depend on each other (`groups=`) change
-  the signs of their residuals together instead.
+  rows, and the p-value is the rank of what was found among the best of those. No rows are lost, and the smallest
+  p-value is 0.005 (99 sets and 0.01 beyond ten million values of features). Rows that depend on each other (`groups=`)
+  change the signs of their residuals together instead.
 - `confirm="split"`: one half is searched, and the other tests what was found (Holm). It takes a hundredth of the time
   and has less power.
 
-`"auto"` simulates up to ten million values of features. How often segments are reported that are none, what is found
-and how well, and whether intervals cover: [benchmarks/coverage/segments.md](../benchmarks/coverage/segments.md).
+`"auto"` simulates up to ten million values of features. How often false segments are reported, what is found and how
+well, and whether intervals cover: [benchmarks/coverage/segments.md](../benchmarks/coverage/segments.md).
 
-## What is left out, and said
+## What is left out, and reported
 
-Columns that are constant, without any value, texts that differ in nearly every row, and columns that determine the
+Columns that are constant or empty, texts that differ in nearly every row, and columns that determine the
 outcome (do they leak the label?). Missing values are a value of their own: "age is missing". Of a category the 200 most
-frequent values are kept apart.
+frequent values are kept separate.
 
 ## More rows than fit into memory
 
@@ -101,12 +101,12 @@ repaired.segments_, repaired.weight_  # where, and the part of the change that i
 
 `SegmentCalibrator` first fits a common map (by default `AutoCalibrator`, which leaves scores alone where nothing is
 gained). It then searches segments beyond this map, up to 20, and gives each an offset in the logit. Offsets are fitted
-jointly and shrunk (empirical Bayes). Map, search and offsets are made again without each fifth of the rows. By what
-these held-out rows gain in log-loss and Brier score, and by the standard error of that, the change is made in full, in
+jointly and shrunk (empirical Bayes). Map, search and offsets are repeated without each fifth of the rows. What these
+held-out rows gain in log-loss and Brier score, and its standard error, decide whether the change is made in full, in
 part, or not at all. `caution=` says how many squared standard errors it must gain; with 1 more is repaired, and harm is
 more frequent.
 
-`learner="boosting"` has trees of LightGBM on features and score in place of segments (`pip install
+`learner="boosting"` uses trees of LightGBM on features and score in place of segments (`pip install
 "calibrant[boost]"`). It repairs more where a model is wrong in many ways, as a linear model is. It does not say where,
 and `save_calibrator`, which saves segments, refuses it (`joblib.dump` saves it).
 
@@ -116,7 +116,7 @@ outcomes, the sum of q (1 - q), of 20 on either side, some 80 rows at even odds 
 rows nothing is changed.
 
 How often the log-loss rises, and what is repaired:
-[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md). Beside MCGrad:
+[benchmarks/coverage/segment_calibrator.md](../benchmarks/coverage/segment_calibrator.md). Against MCGrad:
 [benchmarks/coverage/segment_calibrator_data.md](../benchmarks/coverage/segment_calibrator_data.md). Who finds a planted
 segment: [benchmarks/coverage/segments_peers.md](../benchmarks/coverage/segments_peers.md).
 

@@ -3,7 +3,7 @@ A reliability diagram with a band
 =================================
 
 Naive Bayes on handwritten digits says whether a digit is even. The band covers the true curve at each score in 95 % of
-samples; where the diagonal leaves it, probabilities are wrong.
+samples; where the diagonal lies outside it, there is evidence of miscalibration at that score.
 """
 
 import calibrant as cal

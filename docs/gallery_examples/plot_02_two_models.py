@@ -1,8 +1,8 @@
 """
-Two models in one diagram
+Two models in one picture
 =========================
 
-Scikit-learn's way: one call for each model, into the same axes.
+As in scikit-learn: one call for each model, into given axes.
 """
 
 import matplotlib.pyplot as plt

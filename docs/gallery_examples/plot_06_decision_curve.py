@@ -2,7 +2,7 @@
 Is the model worth acting on?
 =============================
 
-Net benefit at each threshold, beside acting always and never.
+Net benefit at each threshold, against acting always and never.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
 """
-Subgroups that one names
+Subgroups that you name
 ========================
 
 A gap for each region, with intervals; p-values are corrected for their number.

@@ -2,7 +2,7 @@
 A monitor that may be looked at every day
 =========================================
 
-An e-value that a calibrated model exceeds 20 with in at most one of twenty streams, however often one looks.
+For a calibrated model the e-value reaches 20 within 100,000 rows in at most one of twenty streams, however often you look.
 """
 
 import numpy as np

@@ -3,13 +3,12 @@
     {commands}
     python docs/examples/benchmark_page.py --tracks TRACK_RUN_FOLDER --only tracks --docs docs
 
-These are distributions beside the mixtures of [benchmark.md](benchmark.md) whose truth is known too: {tracks}. There
-are {sets} samples of each size (seed {seed}).{unfinished}{remark} The best of the 15 is chosen with hindsight for each
-track, notion and size, and anew in each bootstrap sample of the distributions. Errors are medians over the
-miscalibrated distributions.
+Like the mixtures of [benchmark.md](benchmark.md), these distributions have a known truth: {tracks}. Each size has
+{sets} samples (seed {seed}).{unfinished}{remark} The best of the 15 is chosen in hindsight for each track, notion and
+size, and again in each bootstrap sample of distributions. Errors are medians over the miscalibrated distributions.
 
-All that an estimator gives for a calibrated distribution is false alarm: [{estimators}](benchmark/{estimators}) has
-its mean, and the RMSE of large samples.
+Any error given for a calibrated distribution is a false alarm.
+[{estimators}](benchmark/{estimators}) has its mean, and the RMSE of large samples.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def ratio_to_best(cells: pl.DataFrame, measure: str) -> tuple[str, float, float,
 
 
 def picture(rows: pl.DataFrame, path: Path) -> None:
-    """The default's error as a ratio to that of the best of the 15, a colour a track."""
+    """The default's error as a ratio to that of the best of the 15, one colour per track."""
     look()
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
     lines = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)))
@@ -152,18 +151,19 @@ def _span(values: pl.Series) -> str:
 
 
 def answer(rows: pl.DataFrame, others: pl.DataFrame) -> str:
-    """In how many cells the default is nearer to the truth than the best of the 15, and false alarms."""
+    """The number of cells where the default is nearer to the truth than the best of the 15, and false alarms."""
     less = [int((rows[f"{m}_ratio"] < 1).sum()) for m in MEASURES]
     clear = sum(_clearly_worse(rows, m) for m in MEASURES)
     worst = rows.sort("rel_p95_ratio", descending=True).row(0, named=True)
     mean = others.filter(measure="mean").pivot(on="estimator", index=["track", "notion", "size"], values="value")
     rest = [name for name in ALARMED if name != DEFAULT and name in mean.columns]
-    fewer = ", ".join(f"in {int((mean[DEFAULT] < mean[name]).sum())} than `{name}`" for name in rest)
+    fewer = " and ".join(f"`{name}` in {int((mean[DEFAULT] < mean[name]).sum())}" for name in rest)
     return (
-        f"Of {len(rows)} cells, calibrant's default has a smaller relative error than the best of 15 published "
-        f"estimators in {less[0]} and a smaller RMSE in {less[1]}; it is clearly worse, by {CLEAR:g} standard errors, "
-        f"in {clear}, and at worst has {worst['rel_p95_ratio']:.2f} times the relative error ({worst['track']}, "
-        f"{worst['notion']}, N = {worst['size']}). Of {len(mean)} calibrated cells it gives a smaller error {fewer}."
+        f"Of {len(rows)} cells (track, notion, size), calibrant's default has a smaller relative error than the best "
+        f"of 15 published estimators in {less[0]} and a smaller RMSE in {less[1]}. It is worse by more than {CLEAR:g} "
+        f"standard errors in {clear}. At worst its relative error is {worst['rel_p95_ratio']:.2f} times as large "
+        f"({worst['track']}, {worst['notion']}, N = {worst['size']}). In {len(mean)} calibrated cells it gives a "
+        f"smaller error than {fewer}."
     )
 
 
@@ -193,8 +193,8 @@ def page(docs: Path) -> None:
     about = Kept.read(paths[0]).header
     tracks = rows["track"].unique(maintain_order=True).to_list()
     said = (
-        "Ratios of the default's error to that of the best of the 15, over all sizes, and at how many sizes they are "
-        "above 1 (relative error and RMSE):"
+        "The table gives ratios of the default's error to that of the best of the 15, over sizes, and how many are "
+        "above 1 (relative error and RMSE)."
     )
     head = ["track", "notion", "relative error", "RMSE", "above 1"]
     write(

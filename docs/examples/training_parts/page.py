@@ -5,16 +5,16 @@
     python docs/examples/train_tables.py --page docs/training_tables.md
 
 The experiments follow Popordanoska, Sayer & Blaschko (2022), tables 2 to 4: cross-entropy (XE), rivals, and KDE-XE
-(XE plus γ times the canonical error), with perceptrons (1 × 64 or 2 × 256) on data sets of KEEL. Rows to train on /
-choose by / report on: {sizes}. {runs} trainings: Adam at 0.002, batches of 128, 60 epochs, {seeds} splits that all
-methods share.
+(XE plus γ times the canonical error), with perceptrons (1 × 64 or 2 × 256) on data sets of KEEL. Rows to train /
+choose / report on are {sizes}. The {runs} trainings use Adam at 0.002, batches of 128, 60 epochs and {seeds} shared
+splits.
 
-Validation rows choose the member of a family with the least debiased canonical error that costs at most {allowed}
-point of accuracy against XE, and temperature, epoch and the precision of "Laplace" by log-loss. Strengths and
-settings were chosen on other splits.
+Validation rows choose the family member with the least debiased canonical error that costs ≤ {allowed} point of
+accuracy against XE, and temperature, epoch and the precision of "Laplace" by log-loss. Strengths and settings were
+chosen on other splits.
 
-A method is better or worse where the 95 % interval of the mean paired difference (Student's t over splits) excludes
-0. Some do so by chance, and splits share rows: intervals are about new splits, not about new data.
+A method is better or worse where the 95 % interval of the mean paired difference (Student's t over splits) excludes 0.
+Some do so by chance. Splits share rows, so intervals are about new splits, not new data.
 """
 
 from __future__ import annotations
@@ -122,11 +122,12 @@ def answer(settings: pl.DataFrame, counts: pl.DataFrame) -> str:
     stopped = [*told("XE, stopped early", "canonical debiased"), *told("XE, stopped early", "log-loss")]
     return (
         (f"**Not finished, and left out: {'; '.join(missing)}.** " if missing else "")
-        + f"KDE-XE has a smaller debiased canonical error than cross-entropy in {error[0]} of {counts['settings'][0]} "
-        f"settings and a larger one in {error[1]}; its accuracy is higher in {right[0]} and lower in {right[1]}. "
-        f"Against cross-entropy with a temperature its error is smaller in {scaled[0]} and larger in {scaled[1]}, and "
-        f"its log-loss smaller in {scaled[2]} and larger in {scaled[3]}; against early stopping {stopped[0]}, "
-        f"{stopped[1]}, {stopped[2]} and {stopped[3]}."
+        + f"The KDE-XE loss gives a smaller debiased canonical error than cross-entropy in {error[0]} of "
+        f"{counts['settings'][0]} settings and a larger one in {error[1]}; its accuracy is higher in {right[0]} and "
+        f"lower in {right[1]}. "
+        f"Against cross-entropy with a temperature, its error is smaller in {scaled[0]} and larger in {scaled[1]}, and "
+        f"its log-loss smaller in {scaled[2]} and larger in {scaled[3]}. Against early stopping, these are "
+        f"{stopped[0]}, {stopped[1]}, {stopped[2]} and {stopped[3]}."
     )
 
 
@@ -135,7 +136,8 @@ def page(path: Path) -> None:
     files = [path.with_name("training") / f"{name}.csv" for name in DATA]
     settings, counts, _ = map(kept, files)
     forest.draw_settings(forest.settings_gaps(settings), path.with_name("images") / "training_tables.png")
-    said = f"In how many of {counts['settings'][0]} settings a method is better / worse than cross-entropy:"
+    most = counts["settings"][0]
+    said = f"The table counts the settings, of {most}, where a method is better / worse than cross-entropy."
     rows = []
     for method in counts.filter(rival="XE")["method"].unique(maintain_order=True):
         found = {one["measure"]: one for one in counts.filter(method=method, rival="XE").to_dicts()}
