@@ -9,7 +9,7 @@ Bayes or gradient boosting on KEEL's imbalanced data sets (*rare*). `calibrant f
 `AutoCalibrator` only where the 95 % interval of its gain in log-loss is above 0. True gains come from 300 to 10,000
 other rows; coverage allows for their noise. The rule was chosen on the other half; earlier ones were tested on this
 one. The upper ends of the Student's intervals allow for mistakes of scores near 0 and 1 that no row shows, which they
-missed here before.
+missed here.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def answer(kept: Kept) -> str:
         f"`calibrant fix` makes the log-loss worse by more than 0.1 % in {harms[0]} of {numbers[0]} experiments on the "
         f"reporting half ({most[0]} at worst), and in {harms[1]} of {numbers[1]} where outcomes are rare ({most[1]}). "
         f"Intervals cover the true gain in log-loss in {cover[0]} % of samples, and in Brier score in {cover[1]} %. "
-        f"The aims are harm in ≤ {OFTEN:g} % and of ≤ {WORST:g} %, coverage of ≥ {COVERS:g} %, and ≤ {OPEN:g} % open "
-        f"choices. Missed: {'; '.join(missed(kept)) or 'none'}."
+        f"The aims are harm in ≤ {OFTEN:g} % and of ≤ {WORST:g} % at worst, coverage of ≥ {COVERS:g} %, and "
+        f"≤ {OPEN:g} % open choices. Missed: {'; '.join(missed(kept)) or 'none'}."
     )
 
 
@@ -215,7 +215,7 @@ def page(kept: Kept) -> Iterator[str]:
     yield ""
     yield from table(("models, rule", "log-loss", "worst", "Brier", "worst"), _harms(kept))
     yield ""
-    yield "The next table gives coverage where scores change, by rows (*ends*: only scores of 0 and 1 change)."
+    yield "The next table gives coverage where scores change, by rows (*ends*: only scores of 0 and 1)."
     yield ""
     yield from table(("models, score", *(f"{n:,}" for n in SIZES), "ends"), _coverages(kept))
     yield ""

@@ -148,7 +148,8 @@ def answer(kept: Kept) -> str:
         f"{len(missed) or 'none'} of {len(CELLS)} cases (lowest: {covered[least][0]:.1f} %, {_named(least)}). The mean "
         f"variance ratio exceeds {WARNED:g}, above which `censoring_weights` warns, {first}. Elsewhere coverage is "
         f"at least {elsewhere:.1f} %. With times in whole periods, the lowest is {low[0]:.1f} % with "
-        f"scikit-survival's weights and {low[1]:.1f} % with `left_limit=True`. With the censored half left out, it is {without:.1f} %."
+        f"scikit-survival's weights and {low[1]:.1f} % with `left_limit=True`. With the "
+        f"censored half left out, it is {without:.1f} %."
     )
 
 

@@ -150,7 +150,8 @@ def answer(kept: Kept) -> str:
     return (
         f"95 % intervals cover the true measures in {shown(overall[low])} % ({low}) to {shown(overall[high])} % "
         f"({high}) of samples. Coverage is below {LEVEL} % by more than two standard errors in {told(cells, LEVEL)}. "
-        f"Percentile bootstrap intervals cover a calibrated model's ICI of 0 in {share(flat['ici: bootstrap'])} % of samples."
+        f"Percentile bootstrap intervals cover a calibrated model's ICI of 0 in "
+        f"{share(flat['ici: bootstrap'])} % of samples."
     )
 
 
