@@ -2,7 +2,8 @@
 A monitor that may be looked at every day
 =========================================
 
-For a calibrated model the e-value reaches 20 within 100,000 rows in at most one of twenty streams, however often you look.
+For a calibrated model the e-value reaches 20 within 100,000 rows in at most one of twenty streams, however often you
+look.
 """
 
 import numpy as np
