@@ -80,9 +80,9 @@ def run(cache: Path, repetitions: int, only: str) -> list[dict[str, Any]]:
 
 def groups(lines: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Experiments by kind, and by where their labels come from."""
-    named = {"tabular, pools": [], "tabular, drawn anew": [], "network, pools": []}
+    named = {"tabular, pools": [], "tabular, redrawn": [], "network, pools": []}
     for one in lines:
-        named[f"{one['kind']}, {'pools' if one['pool'] else 'drawn anew'}"].append(one)
+        named[f"{one['kind']}, {'pools' if one['pool'] else 'redrawn'}"].append(one)
     return named
 
 

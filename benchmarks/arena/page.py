@@ -55,7 +55,7 @@ def _counts(found: list[Experiment]) -> str:
             many = sum(one.n_classes > 2 for one in some)
             notions = sum(len(one.truths) for one in some)
             fits = [str(sum(one.largest >= n for one in some)) for n in SIZES]
-            rows.append([half, kind, "pool" if pool else "drawn anew", str(len(some)), str(many), str(notions), *fits])
+            rows.append([half, kind, "pool" if pool else "redrawn", str(len(some)), str(many), str(notions), *fits])
     head = ["half", "kind", "labels", "experiments", "of more than two classes", "truths", *(f"N = {n}" for n in SIZES)]
     return _table(head, rows, left=3)
 

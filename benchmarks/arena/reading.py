@@ -27,13 +27,13 @@ class Experiment:
         One of the ten models, or a network that is one whole model.
     half : {"choosing", "reporting"}
     kin : str
-        What data sets that are related have in common: experiments of one kin are no independent witnesses.
+        What data sets that are related have in common: experiments of one kin are not independent.
     y_prob : ndarray of shape (n, K), float32
     y_true : ndarray of shape (n,)
         Real classes, 0 … K - 1.
     truths : mapping
         Of ``"confidence"``, ``"classwise"`` and ``"class-specific:k"`` (of two classes: 1). A pool's have standard
-        errors; where labels are drawn anew they are exact, and three classes and more have no class-wise one.
+        errors; where labels are redrawn they are exact, and three classes and more have no class-wise one.
     maps : mapping
         By notion, the probability that labels are drawn from, at every row; empty for a pool.
     """
@@ -95,7 +95,7 @@ def experiments(
     """All that is built of a half, in the order of names.
 
     ``kind``: ``"tabular"`` or ``"network"``; ``pools``: True for pools of at least 5,000 rows, False for what has
-    labels drawn anew; ``only``: a part of the name; without ``truths`` none are read, nor need they be built.
+    labels redrawn; ``only``: a part of the name; without ``truths`` none are read, nor need they be built.
     """
     if half not in HALVES:
         raise ValueError(f"half must be one of {', '.join(map(repr, HALVES))}; got {half!r}")

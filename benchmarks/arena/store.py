@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def truths(self) -> Path:
-        """Truths by notion, and the maps of those whose labels are drawn anew."""
+        """Truths by notion, and the maps of those whose labels are redrawn."""
         return self.cache / "truths" / f"{self.data}.{self.model}.npz"
 
     def made_as(self, recipe: str) -> bool:

@@ -9,7 +9,7 @@ gaps are too small or too short to be seen in the pool. Five parts, because four
 more signs than halves do. Deals are repeated, and what is averaged is each row's sign. The standard error is that of
 a mean of terms ``± (o - s)``.
 
-**A map.** Labels are drawn anew from ``g(s) = s + λ (ĝ(s) - s)``: ĝ is near-isotonic regression, which keeps steps,
+**A map.** Labels are redrawn from ``g(s) = s + λ (ĝ(s) - s)``: ĝ is near-isotonic regression, which keeps steps,
 atoms and falls that the labels insist on; λ between 0 and 1 is the share of ``ĝ - s`` that labels of other folds bear
 out, by least squares. The truth is the mean of ``|g - s|`` over the rows, without error.
 """

@@ -33,7 +33,7 @@ def test_what_was_built_is_counted(arena, written):
     assert "3 experiments, a data set × a model each" in text
     cells = {tuple(line.strip("| ").split(" | ")[:4]) for line in text.splitlines()}
     assert ("choosing", "network", "pool", "1") in cells
-    assert ("choosing", "tabular", "drawn anew", "1") in cells
+    assert ("choosing", "tabular", "redrawn", "1") in cells
     assert ("reporting", "tabular", "pool", "0") in cells
     assert "ring | choosing | breiman" in text
     assert "Training took 3 CPU minutes" in text
