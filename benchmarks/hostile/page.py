@@ -61,10 +61,10 @@ def answer(kept: Kept, first: Kept) -> str:
     refused = 100 * kept["refused"].sum() / cases
     before = (int(first.header[name]) for name in ("faults", "cases"))
     return (
-        f"{'Yes' if faults else 'No case is known that does'}: {faults:,} of {cases:,} cases are faults, and "
-        f"{refused:.0f} % are refused. That is no estimate of what other cases would find, since faults were corrected "
-        f"as they were found, after {' of '.join(f'{n:,}' for n in before)} in the first run. The numbers of cases "
-        f"that were aimed at are {aims}."
+        f"{'Yes' if faults else 'No known case does'}: {faults:,} of {cases:,} cases are faults, and {refused:.0f} % "
+        f"are refused. This does not estimate what other cases would find, since faults were corrected as they were "
+        f"found; the first run had {' in '.join(f'{n:,}' for n in before)} cases. The target numbers of cases "
+        f"are {aims}."
     )
 
 
