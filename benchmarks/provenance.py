@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import hashlib
+import io
 import os
 import platform
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -34,7 +38,7 @@ class Kept:
     header : mapping of str
         ``experiment``, ``command``, ``seed``, ``commit``, ``calibrant``, ``python``, ``numpy``, ``machine``,
         ``seconds`` (CPU seconds of all samples), ``packages`` (other distributions with their versions, where they
-        matter) and ``modules`` (those of the package that ran, with a hash of each).
+        matter) and ``modules`` (those of the package that ran, with a hash of each one's code).
     columns : mapping of str to sequences
         Texts, or numbers, of each row.
     """
@@ -152,12 +156,31 @@ def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@cache
 def _hash_of(name: str) -> str:
     path = ROOT / "src" / Path(*name.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
-            return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+            return hash_of_code(file.read_text(encoding="utf-8"))
     return "gone"
+
+
+def hash_of_code(source: str) -> str:
+    """A hash of the source without docstrings, comments and empty lines, which change no answer."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if ast.get_docstring(node, clean=False) is not None:
+            first = node.body[0]
+            for row in range(first.lineno - 1, first.end_lineno or first.lineno):
+                lines[row] = ""
+    code = "\n".join(line.rstrip() for line in lines if line.strip())
+    return hashlib.sha256(code.encode()).hexdigest()[:8]
 
 
 def _cell(value: Any) -> str:

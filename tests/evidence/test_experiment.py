@@ -229,6 +229,15 @@ def test_status_tells_a_page_that_was_edited_and_code_that_changed(parts, monkey
     assert len(one.kept.changed) == len(one.kept.header["modules"].split()) > 3
 
 
+def test_docstrings_and_comments_are_not_code(parts):
+    hash_of_code = parts["provenance"].hash_of_code
+    source = '"""One."""\n\n\ndef f(x):\n    """Two,\n    three."""\n    return "# four", x  # five\n'
+    same = '"""Other."""\ndef f(x):\n    """More."""\n\n    # six\n    return "# four", x\n'
+    assert hash_of_code(source) == hash_of_code(same)
+    others = (source.replace("four", "4"), source.replace(", x", ", y"), source.replace('"# four"', '"""# four"""'))
+    assert len({hash_of_code(source), *map(hash_of_code, others)}) == 4
+
+
 def test_a_page_answers_then_shows_then_tells_how_to_run_it_again(parts):
     one = made(parts, picture=picture)
     one.run(2)
