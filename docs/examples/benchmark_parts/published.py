@@ -2,15 +2,15 @@
 
     python -c "
     from calibrant.benchmark import Config, paper_curves, run
-    mode = 'as-published'
-    run(config=Config(mode, sets={sets}), out='PUBLISHED_RUN_FOLDER', estimators=paper_curves(mode))"
+    config = Config('as-published', sets={sets}, pool={pool}, rows={rows})
+    run(config=config, out='PUBLISHED_RUN_FOLDER', estimators=paper_curves(config.mode))"
     {command}
 
 The experiment is that of [benchmark.md](benchmark.md) with the settings of the authors' code: means of the mixtures on
 [−1, 1], the linear mapping as printed, their ranges of bins, and class-wise Silverman's bandwidth of class 0 for every
-class. Each of {of} distributions has {sets} evaluation sets per size; with fewer sets the 95th percentile is lower and
-noisier. Ratios are geometric means over distributions, and over sizes for N ≤ {ends}; ± is one standard error over
-mixtures. Verdicts are clear by two of them.
+class. Each of {of} distributions has {sets} evaluation sets per size and a truth from {points} points. Ratios are
+geometric means over distributions, and over sizes for N ≤ {ends}; ± is one standard error over mixtures. Verdicts are
+clear by two of them.
 """
 
 from __future__ import annotations
@@ -117,6 +117,9 @@ def page(docs: Path, command: str) -> None:
         [data / "published.csv", data / f"{DATA}.csv"],
         command=command,
         sets=str(about.config.sets),
+        pool=f"{about.config.pool:_}",
+        rows=f"{about.config.rows:_}",
+        points=f"{about.config.pool:,}",
         of=str(about.n_distributions),
         ends=str(FIGURE_ENDS),
     )
