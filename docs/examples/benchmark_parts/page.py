@@ -70,9 +70,9 @@ def answer(about: Summed, default: pl.DataFrame, claims: pl.DataFrame) -> str:
         bars.append(f"{met[0].sum()} and {met[1].sum()} of {len(rows)} sizes ({words.lower()})")
         behind = rows.filter(~met[1])
         if behind.height:
-            span = f"{behind['rmse_ratio'].min():.2f} to {behind['rmse_ratio'].max():.2f} times the best"
-            sizes = f"{words.lower()}, N = {behind['size'].min()} to {behind['size'].max()}"
-            missed.append(f" Where RMSE misses its bar ({sizes}) it is {span}.")
+            span = _span(f"{behind['rmse_ratio'].min():.2f}", f"{behind['rmse_ratio'].max():.2f}")
+            sizes = f"{words.lower()}, N = {_span(str(behind['size'].min()), str(behind['size'].max()))}"
+            missed.append(f" Where RMSE misses its bar ({sizes}) it is {span} times the best.")
     counts = claims["verdict"].to_list()
     held = ", ".join(f"{counts.count(word)} {told}" for word, told in _VERDICTS.items() if word in counts)
     unfinished = (
@@ -87,6 +87,10 @@ def answer(about: Summed, default: pl.DataFrame, claims: pl.DataFrame) -> str:
         f"{''.join(missed)}{_networks()} The default is biased by {bias[0]} and {bias[1]} at "
         f"N = {first}. Of the paper's statements, counted per notion, {held}."
     )
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 def _ratio(row: dict[str, float], measure: str) -> str:
