@@ -296,7 +296,7 @@ def _column(notion: str, estimator: str, measure: str) -> np.ndarray:
 @PAPER.item(
     "Figure 2",
     "95th percentile of the relative error; curves start at .13 to .36 at N = 30",
-    "[benchmark.md](benchmark.md), from 540 distributions × 25 sets",
+    "[benchmark.md](benchmark.md)",
 )
 def figure_2() -> str:
     curves = paper_curves("corrected")
