@@ -1,4 +1,4 @@
-"""`Accumulator` and `from_frame`; functions that take sums where they take rows are methods of it, a line each."""
+"""`Accumulator` and `from_frame`; functions that accept sums in place of rows are also methods of `Accumulator`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def calibration_error(self: Accumulator, estimator: str | Estimator = "auto", *, norm: float = 1) -> float:
-    """Calibration error of all rows added, as :func:`calibrant.calibration_error`.
+    """Calibration error of all added rows; see :func:`calibrant.calibration_error`.
 
-    Exact where the estimator's sums were kept, else of rows moved within a cell (see :class:`Accumulator`). Cost: that
-    of estimates from the sums, whatever the number of rows. TypeError for an estimator that needs the rows, such as
-    ``CrossFit()``; ValueError when there are no rows, or the sums that it reads were not kept.
+    Exact if the estimator's sums were kept; otherwise rows are moved within a cell (see :class:`Accumulator`). Cost:
+    that of estimates from the sums, for any number of rows. Raises TypeError for an estimator that needs the rows, such
+    as ``CrossFit()``, and ValueError without rows, or if the sums that it uses were not kept.
     """
     return estimation.calibration_error(self, estimator=estimator, norm=norm)
 
@@ -41,11 +41,11 @@ def estimate(
     n_resamples: int = 400,
     random_state: RandomState = 0,
 ) -> Estimate:
-    """Calibration error with its interval, as :func:`calibrant.estimate`; by default of ``EmpiricalBayes()``.
+    """Calibration error with its interval, by default by ``EmpiricalBayes()``; see :func:`calibrant.estimate`.
 
-    Exact where the estimator's sums were kept, and the interval then that of the rows with the same ``random_state``.
-    Intervals of other assumptions than ``"smooth"`` need the rows (TypeError). Cost that of :func:`calibrant.estimate`,
-    which does not depend on the number of rows.
+    Exact if the estimator's sums were kept; the interval then equals that of the rows with the same ``random_state``.
+    Intervals under assumptions other than ``"smooth"`` need the rows (TypeError). Cost: that of
+    :func:`calibrant.estimate`, which does not depend on the number of rows.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def reliability_curve(
     n_resamples: int = 1000,
     random_state: RandomState = 0,
 ) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
-    """Observed frequency at every score, as :func:`calibrant.reliability_curve`: one curve, or one of each class.
+    """Observed frequency at every score: one curve, or one per class; see :func:`calibrant.reliability_curve`.
 
-    Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of rows
-    moved within a cell; simultaneous bands take the rows of a cell as tied, and allow for where in it a score is. For a
-    notion with a problem per class, isotonic curves and simultaneous bands of smooth ones need the rows. Cost as there,
-    without the pass over the rows.
+    Exact for bins that were kept and for smooth curves. The isotonic curve and bins with other edges use rows moved
+    within a cell; simultaneous bands treat the rows of a cell as tied, and allow for the position of scores within it.
+    For a notion with a problem per class, isotonic curves and simultaneous bands of smooth curves need the rows. Cost:
+    the same, without the pass over the rows.
     """
     options: Any = {"n_resamples": n_resamples, "random_state": random_state, "band": band}
     found: ReliabilityCurve | dict[Label, ReliabilityCurve]
@@ -91,21 +91,21 @@ def report(
     random_state: RandomState = 0,
     title: str = "Calibration report",
 ) -> Report:
-    """Everything a first look needs, as :func:`calibrant.report`.
+    """Calibration report of all added rows; see :func:`calibrant.report`.
 
-    Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell.
-    Cost as there, without the pass over the rows.
+    Exact except for the bins of equal mass and the isotonic curve, which use rows moved within a cell.
+    Cost: the same, without the pass over the rows.
 
     Parameters
     ----------
     estimator : "auto" or an estimator with cells, default "auto"
         Estimator of the headline and the verdict.
     level : float in (0, 1), default 0.95
-        Level of intervals and bands; a p-value of at most ``1 - level`` is evidence.
+        Level of intervals and bands; p-values up to ``1 - level`` count as evidence.
     tolerance : float in (0, 1), optional
-        Calibration error below which it does not matter to you; see :func:`calibrant.report` for the default.
+        Calibration error below which it is considered irrelevant; see :func:`calibrant.report` for the default.
     threshold : float in (0, 1), optional
-        Decision threshold: the verdict then gives the share of decisions that a repair would change.
+        Decision threshold; the verdict then gives the share of decisions that recalibration would change.
     title : str, default "Calibration report"
         Title of the text and of the page.
     """
@@ -123,17 +123,17 @@ def calibration_test(
     n_resamples: int = 999,
     random_state: RandomState = 0,
 ) -> TestResult:
-    """Is the calibration error larger than those of a calibrated model with these scores?
+    """Test whether the calibration error is larger than that of a calibrated model with these scores.
 
-    As :func:`calibrant.calibration_test` of an Accumulator: outcomes are drawn in cells of the sums, ``n_resamples``
-    times, and not row by row. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
+    As :func:`calibrant.calibration_test`, but outcomes are drawn ``n_resamples`` times in cells of the sums, not row by
+    row. Cost: ``n_resamples`` estimates from the sums, for any number of rows.
 
     Parameters
     ----------
     estimator : "auto" or Estimator, default "auto"
-        Estimator of the statistic, which must read sums; ``"auto"``: smoothed residuals over ranks.
+        Estimator of the statistic, which must accept sums; ``"auto"``: smoothed residuals over ranks.
     n_resamples : int, default 999
-        Sets of labels that are drawn in the cells of the sums.
+        Number of sets of labels to draw in the cells of the sums.
     """
     from .significance import calibration_test as of_rows
 
@@ -141,22 +141,22 @@ def calibration_test(
 
 
 def decompose(self: Accumulator, score: Any = "brier", *, estimator: str = "corp") -> Decomposition:
-    """Parts of a mean proper score, as :func:`calibrant.decompose`.
+    """Decompose a mean proper score into parts; see :func:`calibrant.decompose`.
 
-    ``estimator="corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
-    those of rows moved within a cell, which can only make ``refinement`` larger. ``"binned"``: frequencies of the bins
-    that were kept. Exact; of more than two classes for Brier's score. ``total`` is exact for Brier's score and the
-    log-loss, and ``within`` what the spread of scores within bins (or cells) adds to it.
+    ``estimator="corp"``: isotonic regression of the cells, for two classes. Predicted and observed probabilities are
+    those of rows moved within a cell, which can only increase ``refinement``. ``"binned"``: frequencies of the bins
+    that were kept; exact, and for more than two classes only with the Brier score. ``total`` is exact for the Brier
+    score and the log-loss; ``within`` is the contribution of the spread of scores within bins (or cells) to it.
 
-    ValueError for ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine
-    histogram was kept.
+    Raises ValueError for ``estimator="exact"``, which needs the rows, for other combinations of score and classes, and
+    if no fine histogram was kept.
 
     Parameters
     ----------
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         The score whose mean is decomposed.
     estimator : {"corp", "binned"}, default "corp"
-        How observed frequencies are found; see above.
+        How observed frequencies are estimated; see above.
     """
     from .scores import decompose as of_rows
 
@@ -164,29 +164,29 @@ def decompose(self: Accumulator, score: Any = "brier", *, estimator: str = "corp
 
 
 def fit(self: Accumulator, calibrator: str | Calibrator) -> Calibrator:
-    """A calibrator fitted to all rows added; the one given stays as it is.
+    """Fit a copy of a calibrator to all added rows.
 
     Parameters
     ----------
     calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
         For two classes, or one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a cell,
-        which keep their weights. For more classes: ``OneVsRest`` of one (which a name stands for), fitted class by
-        class to scores on the grid, 1/4096 apart.
+        with their weights. For more classes: ``OneVsRest`` of one (implied by a name), fitted class by class to scores
+        on a grid with steps of 1/4096.
 
     Returns
     -------
     Calibrator
-        It takes probabilities in the shape that was added.
+        The fitted copy, which takes probabilities in the shape of the added ones.
 
     Raises
     ------
     TypeError
-        Naming the calibrator, for one that needs the rows: of whole vectors (temperature, vector, matrix and
-        Dirichlet scaling of three classes or more), or one that parts rows into folds or halves.
+        If the calibrator needs the rows: one of whole vectors (temperature, vector, matrix and Dirichlet scaling for
+        three classes or more), or one that splits rows into folds or halves.
 
     Notes
     -----
-    Cost that of the fit to at most 131072 weighted rows, whatever the number of rows.
+    Cost: that of the fit to at most 131072 weighted rows, for any number of rows.
     """
     from .calibrators.from_sums import fit_sums
 
@@ -197,10 +197,10 @@ def fit(self: Accumulator, calibrator: str | Calibrator) -> Calibrator:
 def plot(
     self: Accumulator, ax: Any = None, *, level: float = 0.95, random_state: RandomState = 0, **options: Any
 ) -> Any:
-    """Reliability diagram, as :meth:`report` draws it; needs matplotlib (extra ``plot``).
+    """Plot the reliability diagram of :meth:`report`; requires matplotlib (extra ``plot``).
 
-    Curve and bins of the notion's problem with bands at ``level``, or a panel a class, worst first. Options are
-    those of :meth:`calibrant.ReliabilityDisplay.plot`. Cost that of :meth:`report`.
+    Curve and bins of the notion's problem with bands at ``level``, or one panel per class, worst first. Options
+    are those of :meth:`calibrant.ReliabilityDisplay.plot`. Cost: that of :meth:`report`.
 
     Parameters
     ----------

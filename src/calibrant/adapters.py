@@ -1,4 +1,4 @@
-"""Calibration errors inside other packages: each adapter imports its package when it is called, and no sooner."""
+"""Calibration errors as metrics of other packages; each adapter imports its package only when it is called."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def __dir__() -> list[str]:
 
 
 def evaluate_metric(**options: Any) -> Any:
-    """Metric of Hugging Face's ``evaluate``: the calibration error of probabilities.
+    """Calibration error of probabilities, as a metric of Hugging Face's ``evaluate``.
 
     Parameters
     ----------
     **options
-        Those of :func:`calibrant.calibration_error`: ``labels``, ``pos_label``, ``notion``, ``estimator``, ``norm``.
+        Options of :func:`calibrant.calibration_error`: ``labels``, ``pos_label``, ``notion``, ``estimator``, ``norm``.
 
     Returns
     -------
     evaluate.Metric
-        Its ``compute(predictions=…, references=…)`` takes probabilities, (n,) or (n, K), and labels, integers or texts,
-        and returns ``{"calibration_error": …}``; ``add_batch`` and ``evaluate.combine`` work.
+        The metric. ``compute(predictions=…, references=…)`` takes probabilities, (n,) or (n, K), and integer or string
+        labels, and returns ``{"calibration_error": …}``; ``add_batch`` and ``evaluate.combine`` are supported.
 
     Raises
     ------
     ImportError
-        Without evaluate.
+        If evaluate is not installed.
 
     See Also
     --------
@@ -54,7 +54,7 @@ def evaluate_metric(**options: Any) -> Any:
     Notes
     -----
     ``evaluate.load("calibration.py")`` loads it from a file with ``CalibrationError = type(evaluate_metric())``.
-    Predictions are kept in float64. Cost: that of :func:`calibrant.calibration_error`.
+    Predictions are stored in float64. Cost: that of :func:`calibrant.calibration_error`.
 
     Examples
     --------
@@ -79,25 +79,25 @@ def evaluate_metric(**options: Any) -> Any:
 
 
 def evidently_metric(classification: str = "default", **options: Any) -> Any:
-    """Metric of Evidently: the calibration error of the probabilities that the data definition names.
+    """Calibration error of the probabilities in the data definition, as a metric of Evidently.
 
     Parameters
     ----------
     classification : str, default "default"
         Name of the task in the data definition.
     **options
-        Those of :func:`calibrant.calibration_error`: ``labels``, ``notion``, ``estimator``, ``norm``. The columns of
+        Options of :func:`calibrant.calibration_error`: ``labels``, ``notion``, ``estimator``, ``norm``. Columns of
         probabilities are named after the labels, unless ``labels`` is given.
 
     Returns
     -------
     SingleValueMetric
-        For ``Report([…])``, which computes it for the current data and for the reference.
+        The metric, for ``Report([…])``, which computes it for the current data and for the reference.
 
     Raises
     ------
     ImportError
-        Without Evidently.
+        If Evidently is not installed.
 
     See Also
     --------
@@ -137,18 +137,18 @@ def evidently_metric(classification: str = "default", **options: Any) -> Any:
 
 
 def harness_aggregation(**options: Any) -> Callable[[Iterable[tuple[Any, Any]]], float]:
-    """Aggregation of lm-evaluation-harness: the calibration error of the options' largest probability.
+    """Calibration error of the most probable options, as an aggregation of lm-evaluation-harness.
 
     Parameters
     ----------
     **options
-        Those of :func:`calibrant.calibration_error`: ``estimator``, ``norm``.
+        Options of :func:`calibrant.calibration_error`: ``estimator``, ``norm``.
 
     Returns
     -------
     callable
-        Takes the pairs (right option, probabilities of the options) that the harness's ``brier_score`` makes of each
-        question, and returns the error. Questions may have any number of options.
+        A function of the pairs (correct option, probabilities of the options) that the harness's ``brier_score``
+        returns per question; it returns the error. Questions may have any number of options.
 
     See Also
     --------
@@ -156,7 +156,7 @@ def harness_aggregation(**options: Any) -> Callable[[Iterable[tuple[Any, Any]]],
 
     Notes
     -----
-    In a task's file ``metric_list: [{metric: brier_score, aggregation: !function calibration.ece}]``, beside a file
+    In a task's file: ``metric_list: [{metric: brier_score, aggregation: !function calibration.ece}]``, next to a file
     ``calibration.py`` with ``ece = harness_aggregation()``. The harness prints the error under the name
     ``brier_score``. Cost: that of :func:`calibrant.calibration_error`.
 
@@ -175,23 +175,23 @@ def harness_aggregation(**options: Any) -> Callable[[Iterable[tuple[Any, Any]]],
 
 
 def inspect_metric(**options: Any) -> Any:
-    """Metric of inspect_ai: the calibration error of confidences that a scorer puts in ``metadata["confidence"]``.
+    """Calibration error of confidences in a scorer's ``metadata["confidence"]``, as a metric of inspect_ai.
 
     Parameters
     ----------
     **options
-        Those of :func:`calibrant.calibration_error`: ``estimator``, ``norm``.
+        Options of :func:`calibrant.calibration_error`: ``estimator``, ``norm``.
 
     Returns
     -------
     Metric
-        For ``@scorer(metrics=[accuracy(), inspect_metric()])``. Epochs of a sample are a group. What cannot be read is
-        left out with one warning, as :func:`calibrant.llm.read` does.
+        The metric, for ``@scorer(metrics=[accuracy(), inspect_metric()])``. Epochs of a sample form a group. Unreadable
+        answers are left out with one warning, as by :func:`calibrant.llm.read`.
 
     Raises
     ------
     ImportError
-        Without inspect_ai.
+        If inspect_ai is not installed.
 
     See Also
     --------
@@ -225,7 +225,7 @@ def inspect_metric(**options: Any) -> Any:
 
 
 def keras_callback(x: Any, y: Any, **options: Any) -> Any:
-    """Callback of Keras: the calibration error of held-out rows at the end of each epoch.
+    """Calibration error of held-out rows at the end of each epoch, as a callback of Keras.
 
     Parameters
     ----------
@@ -234,18 +234,18 @@ def keras_callback(x: Any, y: Any, **options: Any) -> Any:
     y : array
         Their classes, (n,), or (n, …) for pixels.
     **options
-        Those of :func:`calibrant.calibration_error`: ``notion``, ``estimator``, ``norm``, ``from_logits``.
+        Options of :func:`calibrant.calibration_error`: ``notion``, ``estimator``, ``norm``, ``from_logits``.
 
     Returns
     -------
     keras.callbacks.Callback
-        Logs ``val_calibration_error``, which the history has, and callbacks after it, such as ``EarlyStopping``. The
-        model's last axis has the classes, or one probability.
+        The callback. It logs ``val_calibration_error`` for the history and for later callbacks, such as
+        ``EarlyStopping``. The last axis of the model's output has the classes, or one probability.
 
     Raises
     ------
     ImportError
-        Without Keras.
+        If Keras is not installed.
 
     See Also
     --------
@@ -253,7 +253,7 @@ def keras_callback(x: Any, y: Any, **options: Any) -> Any:
 
     Notes
     -----
-    Cost: a prediction of ``x`` per epoch, and that of :func:`calibrant.calibration_error`.
+    Cost per epoch: a prediction of ``x``, and that of :func:`calibrant.calibration_error`.
 
     Examples
     --------
@@ -272,26 +272,26 @@ def keras_callback(x: Any, y: Any, **options: Any) -> Any:
 
 
 def mlflow_metric(*columns: str, **options: Any) -> Any:
-    """Metric of MLflow's evaluation: the calibration error of one column of probabilities, or of one per class.
+    """Calibration error of one column of probabilities, or of one per class, as a metric of MLflow's evaluation.
 
     Parameters
     ----------
     *columns
-        Columns of the data, or of the model's output, with the probability of each class. Their names are Python
-        identifiers. They are the labels, unless ``labels`` is given. By default the predictions themselves are the
+        Columns of the data, or of the model's output, with the probability of each class. Their names must be
+        Python identifiers, and are the labels unless ``labels`` is given. By default the predictions themselves are the
         probability of the positive class.
     **options
-        Those of :func:`calibrant.calibration_error`: ``labels``, ``pos_label``, ``notion``, ``estimator``, ``norm``.
+        Options of :func:`calibrant.calibration_error`: ``labels``, ``pos_label``, ``notion``, ``estimator``, ``norm``.
 
     Returns
     -------
     EvaluationMetric
-        For ``mlflow.models.evaluate(…, extra_metrics=[…])``, which logs it as ``calibration_error``.
+        The metric, for ``mlflow.models.evaluate(…, extra_metrics=[…])``, which logs it as ``calibration_error``.
 
     Raises
     ------
     ImportError
-        Without MLflow.
+        If MLflow is not installed.
 
     See Also
     --------
@@ -299,9 +299,9 @@ def mlflow_metric(*columns: str, **options: Any) -> Any:
 
     Notes
     -----
-    With ``model_type="classifier"`` MLflow passes classes as predictions: name the columns then. It tries a metric on
-    the first row before it uses all, so labels cannot be inferred: give columns, ``labels`` or ``pos_label`` where they
-    are not 0 and 1.
+    With ``model_type="classifier"``, MLflow passes classes as predictions; name the columns in this case. It tries a
+    metric on the first row before it uses all rows, so labels cannot be inferred: give columns, ``labels`` or
+    ``pos_label`` if labels are not 0 and 1.
     Cost: that of :func:`calibrant.calibration_error`.
 
     Examples
@@ -327,25 +327,25 @@ def mlflow_metric(*columns: str, **options: Any) -> Any:
 
 
 def monai_metric(*, ignore_index: int | None = None, **options: Any) -> Any:
-    """Metric of MONAI: the calibration error of the confidences of all pixels, or voxels.
+    """Calibration error of the confidences of all pixels, or voxels, as a metric of MONAI.
 
     Parameters
     ----------
     ignore_index : int, optional
-        Label of pixels that are left out.
+        Label of pixels to leave out.
     **options
-        Those of :func:`calibrant.calibration_error`: ``notion``, ``estimator``, ``norm``.
+        Options of :func:`calibrant.calibration_error`: ``notion``, ``estimator``, ``norm``.
 
     Returns
     -------
     CumulativeIterationMetric
-        Takes ``y_pred`` (B, K, …), probabilities, and ``y`` (B, …) or (B, 1, …), classes; ``aggregate()`` returns the
-        error of all batches.
+        The metric. It takes probabilities ``y_pred`` (B, K, …) and classes ``y`` (B, …) or (B, 1, …); ``aggregate()``
+        returns the error of all batches.
 
     Raises
     ------
     ImportError
-        Without MONAI.
+        If MONAI is not installed.
 
     See Also
     --------
@@ -353,7 +353,7 @@ def monai_metric(*, ignore_index: int | None = None, **options: Any) -> Any:
 
     Notes
     -----
-    MONAI keeps the rows of all batches: memory of K + 1 numbers a pixel. Cost: that of
+    MONAI keeps the rows of all batches, K + 1 numbers per pixel. Cost: that of
     :func:`calibrant.calibration_error`.
 
     Examples
@@ -379,14 +379,14 @@ def monai_metric(*, ignore_index: int | None = None, **options: Any) -> Any:
 
 
 def scorers() -> dict[str, Any]:
-    """Calibration errors as scikit-learn's ``scoring=`` takes them.
+    """Calibration errors as scorers for scikit-learn's ``scoring=``.
 
     Returns
     -------
     dict of str to scorer
         ``neg_calibration_error`` (:func:`calibrant.calibration_error`), ``neg_expected_calibration_error`` (15 bins of
-        equal width) and ``neg_squared_calibration_error`` (unbiased), all of ``predict_proba`` and negated, since
-        scikit-learn takes the largest score.
+        equal width) and ``neg_squared_calibration_error`` (unbiased), all from ``predict_proba`` and negated, since
+        scikit-learn maximises scores.
 
     See Also
     --------
@@ -394,8 +394,8 @@ def scorers() -> dict[str, Any]:
 
     Notes
     -----
-    Pass all of them (``scoring=scorers(), refit="neg_calibration_error"``) or one. scikit-learn's own names cannot be
-    added to: what ``scoring="…"`` may be is fixed when it is imported. Cost O(1).
+    Pass all of them (``scoring=scorers(), refit="neg_calibration_error"``) or one. scikit-learn's names cannot
+    be extended: those for ``scoring="…"`` are fixed when it is imported. Cost: O(1).
 
     Examples
     --------

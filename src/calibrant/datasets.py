@@ -1,4 +1,4 @@
-"""Predictions to try things on: synthetic problems with known calibration error, and scikit-learn's own data."""
+"""Example predictions: synthetic problems with known calibration errors, and models of scikit-learn's data sets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAPS = ("calibrated", "overconfident", "underconfident", "shifted", "wavy")
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Labels and predictions of a data set, with the exact calibration error where it is known.
+    """Labels and predictions of a data set, with the exact calibration error if it is known.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Sample:
     labels : tuple of labels
         The labels, in column order.
     truth : float
-        The exact L1 calibration error; NaN where it is unknown.
+        The exact L1 calibration error; NaN if it is unknown.
     description : str
         Description of the data.
 
@@ -135,7 +135,7 @@ def make_scores(
     Returns
     -------
     Sample
-        ``truth`` by quadrature, to about 1e-8.
+        The sample; its ``truth`` is computed by quadrature, to about 1e-8.
 
     See Also
     --------
@@ -157,7 +157,7 @@ def make_scores(
 
 
 def _numbers(name: str, values: Any, *, least: float = 0.0, most: float) -> FloatArray:
-    """Judge numbers within limits."""
+    """Check numbers within limits."""
     try:
         found = np.asarray(values)
         whole = found.astype(np.float64) if found.dtype.kind in "biufO" else None
@@ -169,7 +169,7 @@ def _numbers(name: str, values: Any, *, least: float = 0.0, most: float) -> Floa
 
 
 def _of_three(name: str, values: Any) -> FloatArray:
-    """Judge probabilities of three classes, (n, 3)."""
+    """Check probabilities of three classes, (n, 3)."""
     found = _numbers(name, values, most=1.0)
     if found.ndim != 2 or found.shape[1] != 3 or not (found.max(axis=1) > 0.1).all():
         raise ValueError(f"{name} must be probabilities of three classes, (n, 3); got shape {found.shape}")
@@ -190,7 +190,7 @@ _SURVEY = (((64.0, 1280.0), (-4.0, 960.0)), ((4.0, 980.0), (-72.0, 1024.0)), ((0
 _SURVEY_SLOPES = {"underconfident": 0.01, "overconfident": 0.05}
 _SURVEY_WEIGHTS = np.array([1.6, 0.6, 1.0])
 _SURVEY_CASES = (*_SURVEY_SLOPES, "three-class", "network")
-#: Classes of the network's two features: means, and factors whose products with their transposes are the covariances.
+#: Classes in the network's two features: means, and factors of the covariances (their products with transposes).
 _PLANE_MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.6, 1.7]])
 _PLANE_FACTORS = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.2, 0.0], [0.4, 0.7]], [[0.8, 0.0], [-0.4, 1.1]]])
 _NETWORK_ROWS = 300
@@ -199,13 +199,13 @@ _NETWORK_ROWS = 300
 def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
     """Posterior ``P(class | x)`` of the synthetic cases of Silva Filho et al., with equal priors.
 
-    Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
-    variances. The last column of two classes is class 1, of which high x and so high scores are evidence.
+    Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8)
+    (mean and variance). With two classes the last column is class 1, which high x, and so high scores, indicate.
 
     Parameters
     ----------
     x : array-like of shape (n,)
-        Values of the only feature.
+        Values of the single feature.
     n_classes : {2, 3}, default 2
         Number of classes.
 
@@ -234,15 +234,15 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
 def survey_true_map(scores: Any, case: str) -> FloatArray:
     """Map of scores to ``P(class 1 | score)`` in the survey's two-class cases.
 
-    The scores are ``1 / (1 + exp(-a x))``. They count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the
-    distributions' far tails turn the map back.
+    The scores are ``1 / (1 + exp(-a x))``, clipped to [1e-5, 1 - 1e-5]: beyond, where samples do not occur, the far
+    tails of the distributions reverse the map.
 
     Parameters
     ----------
     scores : array-like
         Scores in [0, 1].
     case : {"underconfident", "overconfident"}
-        The case, which sets a.
+        The case, which determines a.
 
     Returns
     -------
@@ -276,21 +276,21 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     case : {"underconfident", "overconfident", "three-class", "network"}, default "overconfident"
         The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
         too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
-        ``"network"``: new rows by a neural network that was fitted to few, in the place of the survey's own network,
-        which is not published either: the classes, normal in two features, and the network (16 hidden units, 300 rows,
-        always the same; scikit-learn's) are ours.
+        ``"network"``: scores of a neural network on new rows, in place of the survey's own network, which is not
+        published either. Its classes are normal in two features; it is scikit-learn's, has 16 hidden units, and is
+        always the same, fitted to 300 rows.
     random_state : int, Generator or None, default None
         Seed or generator; with None every call draws differently.
 
     Returns
     -------
     Sample
-        ``y_true`` 1 and 0, or 0, 1 and 2; ``truth`` by quadrature for two classes, NaN for three.
+        The sample, with labels 1 and 0, or 0, 1 and 2; ``truth`` is known by quadrature for two classes, NaN for three.
 
     See Also
     --------
     calibrant.datasets.survey_posterior : The true posterior.
-    calibrant.datasets.survey_true_map : The true calibration map of two classes.
+    calibrant.datasets.survey_true_map : The true calibration map for two classes.
     calibrant.datasets.make_scores : Samples with a map of your choice.
 
     Examples
@@ -327,7 +327,7 @@ def _plane_rows(n_samples: int, rng: np.random.Generator) -> tuple[FloatArray, A
 
 @cache
 def _network() -> Any:
-    """A network that knows its few rows too well, and so is over-confident on others."""
+    """A network that overfits its few rows, and so is over-confident on others."""
     from sklearn.neural_network import MLPClassifier
 
     x, code = _plane_rows(_NETWORK_ROWS, np.random.default_rng(0))
@@ -359,7 +359,7 @@ def survey_distorted(posterior: Any) -> FloatArray:
 
     See Also
     --------
-    calibrant.datasets.survey_restored : The way back.
+    calibrant.datasets.survey_restored : The inverse.
     calibrant.datasets.make_survey : Samples with these scores (``"three-class"``).
 
     Examples
@@ -378,7 +378,7 @@ def survey_restored(scores: Any) -> FloatArray:
     Parameters
     ----------
     scores : array-like of shape (n, 3)
-        Scores that :func:`survey_distorted` returned.
+        Scores returned by :func:`survey_distorted`.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def survey_restored(scores: Any) -> FloatArray:
 
     See Also
     --------
-    calibrant.datasets.survey_distorted : The way there.
+    calibrant.datasets.survey_distorted : The inverse.
 
     Examples
     --------
@@ -401,7 +401,7 @@ def survey_restored(scores: Any) -> FloatArray:
 
 @cache
 def _survey_truth(case: str) -> float:
-    """``E|P(class 1 | s) - s|`` by the trapezoid rule over x, whose integrand is smooth but where the gap turns."""
+    """``E|P(class 1 | s) - s|`` by the trapezoid rule over x; the integrand is smooth unless the gap changes sign."""
     x = np.linspace(-500, 500, 2_000_001)
     density = np.exp(_survey_log_densities(x)[:, :2]).mean(axis=1)
     scores = 1 / (1 + np.exp(-_SURVEY_SLOPES[case] * x))
@@ -411,7 +411,7 @@ def _survey_truth(case: str) -> float:
 def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) -> Sample:
     """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's breast-cancer data.
 
-    Half of the 569 rows train it; ``y_prob`` is the probability of ``"malignant"`` on the other half.
+    The model is trained on half of the 569 rows; ``y_prob`` is the probability of ``"malignant"`` on the other half.
 
     Parameters
     ----------
@@ -450,9 +450,9 @@ def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) 
 def load_even_digits_predictions(model: Any = None) -> Sample:
     """Held-out predictions of a model (default: naive Bayes) on whether a handwritten digit is even.
 
-    All 1797 of scikit-learn's digits by cross-validation in five parts; ``y_prob`` is the probability of ``"even"``.
-    The default, Bernoulli naive Bayes on dark and light pixels, counts neighbouring pixels as if each were news of its
-    own, and so is over-confident at both ends.
+    All 1797 of scikit-learn's digits, by five-fold cross-validation; ``y_prob`` is the probability of ``"even"``. The
+    default, Bernoulli naive Bayes on dark and light pixels, treats neighbouring pixels as independent evidence, and so
+    is over-confident at both ends.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ def load_even_digits_predictions(model: Any = None) -> Sample:
 
     See Also
     --------
-    calibrant.datasets.load_digits_predictions : Which of the ten digits it is.
+    calibrant.datasets.load_digits_predictions : Ten classes.
     calibrant.datasets.load_breast_cancer_predictions : Two classes, fewer rows.
 
     Examples

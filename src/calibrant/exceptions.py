@@ -1,4 +1,4 @@
-"""Warnings of this package: each class names a cause that a user can settle; all derive from `CalibrantWarning`."""
+"""Warnings of this package: one class per cause, each of which users can resolve; base class `CalibrantWarning`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def __dir__() -> list[str]:
 
 
 class CalibrantWarning(UserWarning):
-    """Base class of every warning that calibrant emits.
+    """Base class of all warnings that calibrant emits.
 
     See Also
     --------
-    calibrant.exceptions.LabelWarning : One of them.
-    calibrant.exceptions.ScoreWarning : Another one.
+    calibrant.exceptions.LabelWarning : Ambiguous labels.
+    calibrant.exceptions.ScoreWarning : Scores that are probably not probabilities.
 
     Examples
     --------
@@ -38,11 +38,11 @@ class CalibrantWarning(UserWarning):
 
 
 class LabelWarning(CalibrantWarning):
-    """Labels can be matched to columns in two ways; the message says which was taken and how to settle it.
+    """Warning that labels match columns in two ways; the message gives the one used, and how to choose.
 
     See Also
     --------
-    calibrant.as_predictions : Emits it; ``labels=`` settles it.
+    calibrant.as_predictions : Emits it; ``labels=`` resolves the ambiguity.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class LabelWarning(CalibrantWarning):
 
 
 class ScoreWarning(CalibrantWarning):
-    """Scores can be read, but are probably not probabilities; the message names their likely kind.
+    """Warning that scores are valid, but probably not probabilities; the message names their likely kind.
 
     See Also
     --------
@@ -72,7 +72,7 @@ class ScoreWarning(CalibrantWarning):
 
 
 class UndefinedErrorWarning(CalibrantWarning):
-    """An estimator gives no number for the rows it was given, and NaN is returned; the message says which.
+    """Warning that an estimate is undefined for the given rows, and NaN is returned; the message says which.
 
     See Also
     --------
@@ -90,7 +90,7 @@ class UndefinedErrorWarning(CalibrantWarning):
 
 
 class BandwidthWarning(CalibrantWarning):
-    """A bandwidth rule could not be applied as asked; the message names the rule used instead.
+    """Warning that a bandwidth rule could not be applied; the message names the rule used instead.
 
     See Also
     --------
@@ -106,11 +106,11 @@ class BandwidthWarning(CalibrantWarning):
 
 
 class DependenceWarning(CalibrantWarning):
-    """Rows that were taken as independent follow each other as if they were not; the message says how to settle it.
+    """Warning that rows treated as independent seem to depend on their neighbours; the message says what to do.
 
     See Also
     --------
-    calibrant.report : Emits it, as :func:`calibrant.estimate` of shares does; ``groups=`` settles it.
+    calibrant.report : Emits it, as does :func:`calibrant.estimate` for shares; ``groups=`` resolves it.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class DependenceWarning(CalibrantWarning):
 
 
 class ConvergenceWarning(CalibrantWarning):
-    """An iteration ended before it had converged; the message says how far it came.
+    """Warning that an iteration ended before convergence; the message says how far it came.
 
     See Also
     --------
@@ -141,7 +141,7 @@ class ConvergenceWarning(CalibrantWarning):
 
 
 class CensoringWarning(CalibrantWarning):
-    """Weights of censored follow-up are biased by ties, or make intervals too short; the message says what helps.
+    """Warning that censoring weights are biased by ties, or make intervals too short; the message says what helps.
 
     See Also
     --------
@@ -159,7 +159,7 @@ class CensoringWarning(CalibrantWarning):
 
 
 class PriorShiftWarning(CalibrantWarning):
-    """More than base rates has changed between two samples; an estimate of the new base rates may be far off.
+    """Warning that two samples differ in more than base rates, so that estimated base rates may be far from the truth.
 
     See Also
     --------
@@ -175,7 +175,7 @@ class PriorShiftWarning(CalibrantWarning):
 
 
 class UnreadAnswersWarning(CalibrantWarning):
-    """Answers in a log have no confidence that can be read, or no verdict; the message counts them by the reason.
+    """Warning that answers in a log lack a readable confidence or a verdict; the message counts them by reason.
 
     See Also
     --------

@@ -1,6 +1,6 @@
-"""The notions of calibration of the survey, as values: what must be calibrated.
+"""Notions of calibration, following the survey of Silva Filho et al.
 
-A notion says which score a row has, and what makes its outcome 1; nothing else in the package asks which notion it is.
+A notion defines the score of a row, and when its outcome is 1; the rest of the package does not depend on the notion.
 
 References
 ----------
@@ -51,7 +51,7 @@ _OF_LABELS = ("macro", "micro", "weighted")
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One problem before labels are known: what its rows say, and which labels make them right.
+    """One problem before labels are known: the scores of its rows, and the labels that make their outcomes 1.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class Target:
     rows : ndarray of shape (m,) or None
         Positions of these rows among those of the predictions; None for all of them.
     domain : (float, float), default (0, 1)
-        Where scores can lie.
+        Range of the scores.
     label : object
-        The class whose probability the scores are, if it is one.
+        The class whose probability the scores are, if there is one.
     share : float or None
-        Its weight among the notion's problems, which sum to 1; None where all count alike.
+        Weight among the notion's problems, with sum 1; None for equal weights.
     column : int, ndarray of shape (m,) or None
-        Where rows have several labels, the position of the label that makes the outcome 1, in place of ``wanted``.
+        If rows have several labels, the position of the label that makes the outcome 1, in place of ``wanted``.
 
     See Also
     --------
@@ -93,12 +93,12 @@ class Target:
     column: int | IntArray | None = None
 
     def outcomes(self, codes: AnyArray) -> AnyArray:
-        """Whether each row's outcome is 1, (m, …), from label codes of all rows, (n, …); of vectors (m, …, K).
+        """Whether each row's outcome is 1, (m, …), from label codes of all rows, (n, …); for vectors (m, …, K).
 
         Parameters
         ----------
         codes : ndarray of shape (n, …)
-            Label codes of all rows; of several labels which of them rows have, (n, L, …).
+            Label codes of all rows; for several labels, whether rows have each of them, (n, L, …).
         """
         if self.column is not None:
             return np.asarray(codes[slice(None) if self.rows is None else self.rows, self.column])
@@ -115,34 +115,34 @@ class Target:
 
 
 class Notion(Documented, ABC):
-    """Base class: a frozen value with a ``name`` and :meth:`targets`.
+    """Base class of notions of calibration: frozen values with a ``name`` and :meth:`targets`.
 
     Attributes
     ----------
     average : {"power", "mean", "max"}
-        How errors of several problems become one number.
+        How errors of several problems are combined.
     dependent : bool
-        Whether several problems are of the same rows (rather than splitting them).
+        Whether several problems share the same rows (rather than splitting them).
     exclusive : bool
-        Whether these are of classes, of which one happens in every row.
+        Whether these problems are of classes, of which exactly one occurs in every row.
     splits : bool
         Whether rows are split among classes, so that there are as many problems as classes that have rows.
     vector : bool
         Whether the score is a vector.
     several : bool
-        Whether it is of rows that may have several labels.
+        Whether rows may have several labels.
     drawn : bool
-        Whether of a vector only the component of the observed class counts.
+        Whether only the component of the observed class counts in a vector.
 
     See Also
     --------
     calibrant.notions.Target : A value that ``targets`` yields.
-    calibrant.notions.ClassSpecific : A notion of one problem.
+    calibrant.notions.ClassSpecific : A notion with one problem.
 
     Examples
     --------
-    A notion of one's own, which all that takes ``notion=`` can use: are the two likeliest classes as likely together
-    as they say?
+    A custom notion, which every function with ``notion=`` accepts: is the total probability of the two most probable
+    classes calibrated?
 
     >>> import numpy as np, calibrant as cal
     >>> class TopTwo(cal.notions.Notion):
@@ -170,16 +170,16 @@ class Notion(Documented, ABC):
 
     @property
     def per_class(self) -> bool:
-        """Whether there is a problem per class, rather than one."""
+        """Whether there is a problem per class, rather than a single one."""
         return self.dependent or self.splits
 
     @property
     def combining(self) -> str:
-        """How errors of several problems become one: "power", "mean" or "max"."""
+        """How errors of several problems are combined: "power", "mean" or "max"."""
         return self.average
 
     def labels(self, classes: tuple[Label, ...]) -> tuple[Label, ...]:
-        """Label of every problem that there may be.
+        """Labels of all possible problems.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Notion(Documented, ABC):
         return classes if self.per_class else (None,)
 
     def shares(self, mass: FloatArray, positive: FloatArray) -> tuple[float, ...]:
-        """Weight of each of several problems among them, from sums: by rows that they split, else equal.
+        """Weights of several problems, from sums: by the weight of their rows if they split them, else equal.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Notion(Documented, ABC):
 
     @abstractmethod
     def targets(self, predictions: Predictions) -> Iterable[Target]:
-        """What must be calibrated: scores of rows, and which labels make their outcomes 1.
+        """Yield the problems: scores of rows, and the labels that make their outcomes 1.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Notion(Documented, ABC):
         """
 
     def reduce(self, predictions: Predictions) -> Reduction:
-        """Turn predictions into the problem, or problems, that this notion asks to be calibrated.
+        """Reduce predictions to the problem, or problems, of this notion.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Notion(Documented, ABC):
         return found
 
     def designed(self, reduction: Any, predictions: Predictions) -> Any:
-        """The problems, with what rows in groups say less than independent ones.
+        """Add the design effects of grouped rows to problems.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class Notion(Documented, ABC):
         return replace(reduction, design=tuple(found[:, 0].tolist()), effects=found)
 
     def groups(self, predictions: Predictions) -> IntArray | None:
-        """Codes of the rows' groups; None where what one problem has of different rows is independent.
+        """Codes of the rows' groups; None if different rows of a problem are independent.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class Notion(Documented, ABC):
         return predictions.groups
 
     def reducer(self, predictions: Predictions) -> Callable[[AnyArray], Reduction]:
-        """A function from codes of labels to problems, for the same scores, which are found once.
+        """Return a function from label codes to problems; scores are computed only once.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Notion(Documented, ABC):
 def _problems(
     p: Predictions, targets: tuple[Target, ...], average: str, dependent: bool
 ) -> Callable[[AnyArray], Problem]:
-    """A function from codes of labels to the problems of all targets: rows of one after those of another."""
+    """A function from label codes to the problems of all targets, with concatenated rows."""
 
     def outcomes(target: Target, codes: AnyArray) -> AnyArray:
         if target.rows is None and isinstance(target.wanted, int) and codes is p.truth:
@@ -309,7 +309,7 @@ def _problems(
 
 @dataclass(frozen=True)
 class ClassSpecific(Notion):
-    """One class: ``P(Y = label | P_label(X) = s) = s`` for every s.
+    """Calibration of one class: ``P(Y = label | P_label(X) = s) = s`` for every s.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class ClassSpecific(Notion):
 
     See Also
     --------
-    calibrant.notions.Classwise : Every class by itself.
+    calibrant.notions.Classwise : Every class separately.
     calibrant.notions.Confidence : The predicted class.
 
     Examples
@@ -333,7 +333,7 @@ class ClassSpecific(Notion):
     name: ClassVar[str] = "class-specific"
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """One problem, scores in [0, 1]."""
+        """Yield one problem, with scores in [0, 1]."""
         yield one_vs_rest(predictions, self.index(predictions))
 
     def index(self, predictions: Predictions) -> int:
@@ -365,19 +365,19 @@ class ClassSpecific(Notion):
 
 @dataclass(frozen=True)
 class Classwise(Notion):
-    """Every class by itself: ``P(Y = k | P_k(X) = s) = s`` for every k and s.
+    """Calibration of every class separately: ``P(Y = k | P_k(X) = s) = s`` for every k and s.
 
     Parameters
     ----------
     average : {"power", "mean", "max"}, default "power"
-        How class errors e_k become one number. ``"power"`` (default): ``(mean_k e_kᵖ)^(1/p)``, the
+        How class errors e_k are combined. ``"power"`` (default): ``(mean_k e_kᵖ)^(1/p)``, the
         maximum over classes for p = inf; ``"mean"``: the plain mean of the class errors (with p = inf the
         survey's mean class-wise MCE); ``"max"``: the worst class.
 
     See Also
     --------
     calibrant.notions.ClassSpecific : One class.
-    calibrant.notions.TopLabel : Classes where they are predicted.
+    calibrant.notions.TopLabel : Predicted classes, each separately.
 
     Examples
     --------
@@ -396,7 +396,7 @@ class Classwise(Notion):
         check_choice("average", self.average, _AVERAGES)
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """K problems that share their rows."""
+        """Yield K problems that share their rows."""
         return (one_vs_rest(predictions, k) for k in range(predictions.n_classes))
 
     def reduce(self, predictions: Predictions) -> OneVsRestProblems:
@@ -405,29 +405,29 @@ class Classwise(Notion):
         return found
 
     def reducer(self, predictions: Predictions) -> Callable[[AnyArray], OneVsRestProblems]:
-        """Columns are sliced out of the matrix only when they are asked for."""
+        """Return a function from label codes to problems; columns are sliced from the matrix on demand."""
         return partial(_columns, predictions, self.average)
 
 
 @dataclass(frozen=True)
 class Multilabel(Notion):
-    """Every label of rows that may have several, or none: ``P(label k | P_k(X) = s) = s`` for every k and s.
+    """Calibration of every label, if rows may have several or none: ``P(label k | P_k(X) = s) = s`` for every k and s.
 
-    ``y_true`` of shape (n, L) says which of L labels a row has, and ``y_prob`` of the same shape gives the probability
+    ``y_true`` of shape (n, L) indicates which of L labels a row has, and ``y_prob`` of the same shape the probability
     of each. The columns are L two-class problems of the same rows.
 
     Parameters
     ----------
     average : {"macro", "micro", "weighted"}, default "macro"
-        How the labels become one number. ``"macro"``: labels count alike, ``(mean_k e_kᵖ)^(1/p)``. ``"weighted"``: each
-        counts by the weight of the rows that have it, as in scikit-learn (alike where no row has any). ``"micro"``: all
-        n L entries are one problem, in which those of one row are a group.
+        How label errors are combined. ``"macro"``: with equal weights, ``(mean_k e_kᵖ)^(1/p)``. ``"weighted"``: by the
+        weight of the rows that have the label, as in scikit-learn (equally if no row has any). ``"micro"``: all n L
+        entries form one problem, in which those of one row form a group.
 
     See Also
     --------
-    calibrant.notions.Classwise : Classes, of which each row has one.
+    calibrant.notions.Classwise : Classes, with exactly one per row.
     calibrant.notions.ClassSpecific : One of the labels.
-    calibrant.calibrators.OneVsRest : A calibrator of several labels, with ``normalisation="none"``.
+    calibrant.calibrators.OneVsRest : A calibrator for several labels, with ``normalisation="none"``.
 
     Examples
     --------
@@ -448,7 +448,7 @@ class Multilabel(Notion):
 
     @property
     def dependent(self) -> bool:  # type: ignore[override]  # of a value in the base class
-        """Whether there is a problem per label; of the same rows."""
+        """Whether there is a problem per label, with the same rows."""
         return self.average != "micro"
 
     @property
@@ -457,7 +457,7 @@ class Multilabel(Notion):
         return "power"
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """L problems that share their rows, or one of all entries, label after label."""
+        """Yield L problems that share their rows, or one problem of all entries, label by label."""
         p, k = predictions, predictions.n_classes
         if self.average == "micro":
             rows, column = np.tile(np.arange(p.n_samples), k), np.repeat(np.arange(k), p.n_samples)
@@ -467,13 +467,13 @@ class Multilabel(Notion):
             yield replace(one_vs_rest(p, i), share=share)
 
     def reducer(self, predictions: Predictions) -> Callable[[AnyArray], Reduction]:
-        """Columns are sliced out of the matrix only when they are asked for."""
+        """Return a function from label codes to problems; columns are sliced from the matrix on demand."""
         if self.average == "micro":
             return super().reducer(predictions)
         return partial(_columns, predictions, "power", weighing=self._shares_of(predictions))
 
     def groups(self, predictions: Predictions) -> IntArray | None:
-        """Codes of the rows' groups; entries of a row in one problem are a group, too.
+        """Codes of the rows' groups; entries of a row in one problem also form a group.
 
         Parameters
         ----------
@@ -506,15 +506,15 @@ class Multilabel(Notion):
 
 @dataclass(frozen=True)
 class Ordinal(Notion):
-    """Every cumulative probability of ordered classes: ``P(Y ≤ k | F_k(X) = s) = s`` for every s and k but the last.
+    """Calibration of cumulative probabilities: ``P(Y ≤ k | F_k(X) = s) = s`` for every s and every k except the last.
 
-    Classes are ordered as the columns are (``labels=``). The K - 1 problems, with the same rows, are named after k and
+    Classes are in the order of the columns (``labels=``). The K - 1 problems share their rows, are labelled by k, and
     combine as ``(mean_k e_kᵖ)^(1/p)``.
 
     See Also
     --------
-    calibrant.notions.Classwise : Every class by itself, whose order does not matter.
-    calibrant.scores.RankedProbability : The score of the same problems.
+    calibrant.notions.Classwise : Every class separately, in any order.
+    calibrant.scores.RankedProbability : The score for the same problems.
 
     Examples
     --------
@@ -529,7 +529,7 @@ class Ordinal(Notion):
     dependent: ClassVar[bool] = True  # type: ignore[misc]  # of a value in the base class
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """K - 1 problems that share their rows."""
+        """Yield K - 1 problems that share their rows."""
         p, k = predictions, predictions.n_classes
         up_to = np.cumsum(p.matrix, axis=1, dtype=np.float64)
         for i in range(k - 1):
@@ -558,7 +558,7 @@ def _columns(
 
 @dataclass(frozen=True)
 class Confidence(Notion):
-    """Probability of the predicted class: ``P(Y = argmax P(X) | max P(X) = s) = s``. The first label wins a tie.
+    """Calibration of the predicted class, the first if tied: ``P(Y = argmax P(X) | max P(X) = s) = s`` for every s.
 
     See Also
     --------
@@ -576,26 +576,26 @@ class Confidence(Notion):
     name: ClassVar[str] = "confidence"
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """One problem, scores in [1/K, 1]."""
+        """Yield one problem, with scores in [1/K, 1]."""
         p = predictions
         yield Target(p.confidence, p.predicted, domain=_domain(p))
 
 
 @dataclass(frozen=True)
 class TopLabel(Notion):
-    """Probability of the predicted class, given that class: ``P(Y = k | argmax = k, max P(X) = s) = s`` for every k, s.
+    """Calibration of the predicted class, given that class: ``P(Y = k | argmax = k, max P(X) = s) = s`` for every k, s.
 
-    Classes that are never predicted make no problem; the others count by how often they are predicted.
+    Classes that are never predicted are left out; the others are weighted by how often they are predicted.
 
     Parameters
     ----------
     average : {"power", "mean", "max"}, default "power"
-        How class errors become one number, as in :class:`Classwise`.
+        How class errors are combined, as in :class:`Classwise`.
 
     See Also
     --------
     calibrant.notions.Confidence : All predicted classes together.
-    calibrant.calibrators.TopLabelCalibrator : The calibrator for it.
+    calibrant.calibrators.TopLabelCalibrator : A calibrator for this notion.
 
     Examples
     --------
@@ -613,7 +613,7 @@ class TopLabel(Notion):
         check_choice("average", self.average, _AVERAGES)
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """One problem a predicted class; they split the rows."""
+        """Yield one problem per predicted class; they split the rows."""
         p = predictions
         masses = np.bincount(p.predicted, p.weights, minlength=p.n_classes)
         order = np.argsort(p.predicted, kind="stable")
@@ -626,12 +626,12 @@ class TopLabel(Notion):
 
 @dataclass(frozen=True)
 class Canonical(Notion):
-    """The whole probability vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k.
+    """Calibration of the probability vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k.
 
     See Also
     --------
-    calibrant.notions.Classwise : Every class by itself, which is weaker.
-    calibrant.estimators.DirichletKernel : An estimator for it.
+    calibrant.notions.Classwise : Every class separately, which is weaker.
+    calibrant.estimators.DirichletKernel : An estimator for this notion.
 
     Examples
     --------
@@ -645,17 +645,17 @@ class Canonical(Notion):
     vector: ClassVar[bool] = True
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """One vector problem."""
+        """Yield one vector problem."""
         yield Target(predictions.matrix, None)
 
 
 @dataclass(frozen=True)
 class DrawnClass(Canonical):
-    """The probability vector, at the observed class: ``E |P(Y = c | s) - s_c|`` for ``c = Y``.
+    """Calibration of the probability vector at the observed class: ``E |P(Y = c | s) - s_c|`` for ``c = Y``.
 
-    Calibrated exactly when :class:`Canonical` is, but the error is another number: the mean gap of one class, drawn
-    with its frequency, where the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a
-    vector add up to 0, so none is above half of the sum of their sizes. With two classes it is the error of either.
+    Equivalent to :class:`Canonical` calibration, but with a different error: the mean gap of one class, drawn with its
+    frequency, whereas the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a vector
+    sum to 0, so none exceeds half of the sum of their absolute values. With two classes it is the error of either.
 
     See Also
     --------
@@ -685,7 +685,7 @@ _BY_NAME["class-wise"] = Classwise()
 
 
 def notion_named(notion: str | Notion) -> str | Notion:
-    """The notion of a name; ``"auto"``, which predictions decide, stays unchanged."""
+    """Return the notion with a name; ``"auto"``, which depends on predictions, stays unchanged."""
     if isinstance(notion, Notion) or (isinstance(notion, str) and notion == "auto"):
         return notion
     name, _, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
@@ -717,7 +717,7 @@ def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
 
 
 def _domain(p: Predictions) -> tuple[float, float]:
-    """Where a confidence can lie: [1/K, 1], or further down where a loose ``sum_tolerance`` let rows sum to less."""
+    """Range of confidences: [1/K, 1], or from less if a loose ``sum_tolerance`` allowed rows with smaller sums."""
     lowest = float(p.confidence.min())
     floor = 1 / p.n_classes
     return (floor if lowest > floor * (1 - 1e-3) else lowest, 1.0)
@@ -730,14 +730,14 @@ def one_vs_rest(predictions: Predictions, k: int) -> Target:
 
 
 def alone(predictions: Predictions, notion: Notion) -> tuple[Predictions, Notion]:
-    """The label that a notion is of, among several, as a two-class problem; else the arguments."""
+    """The label of a class-specific notion, among several, as a two-class problem; else the arguments."""
     if predictions.several and isinstance(notion, ClassSpecific):
         return predictions.one_label(notion.index(predictions)), ClassSpecific()
     return predictions, notion
 
 
 def only_problem(notion: Notion, predictions: Predictions) -> Problem:
-    """The problem of a notion that has one, of one score; ValueError for the others."""
+    """The problem of a notion with a single scalar one; ValueError for other notions."""
     problems = notion.reduce(predictions)
     if notion.several or isinstance(problems, VectorProblem) or len(problems) != 1:
         raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")

@@ -1,4 +1,4 @@
-"""The known-truth benchmark: how wrong is each estimator, on score distributions whose calibration error is known."""
+"""The known-truth benchmark: errors of estimators on score distributions whose calibration error is known."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Track "canonical": vectors whose canonical error ``E ‖P(label | p) - p‖`` is known, and estimators that read them.
+"""Track "canonical": vectors whose canonical error ``E ‖P(label | p) - p‖`` is known, and estimators of it.
 
 The paper's Figure 2a and the trials for the default; estimators are the paper's, ours, binned ones, and trials for L1.
 """
@@ -34,15 +34,15 @@ from .tracks.true_maps import Softened
 if TYPE_CHECKING:
     import polars as pl
 
-#: Changes whenever the numbers drawn for a run, or its files, change their meaning.
+#: Version of the format: changes whenever the numbers drawn for a run, or its files, change their meaning.
 FORMAT = 1
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
-#: Sizes of the distributions that are not the paper's, and the largest that the trials read.
+#: Sizes for the distributions that are not the paper's, and for the trials.
 OTHER_SIZES = (200, 1000, 3000)
 TRIAL_SIZES = (200, 1000, 3000, 5000)
-#: Total rows of the sets of a size, with 6 sets at least; and the same where only the default is evaluated.
+#: Total rows of the sets of one size, with at least 6 sets; and the same if only the default is evaluated.
 ROWS, MANY_ROWS = 48_000, 400_000
-#: Vectors of a truth, and how many at a time.
+#: Number of vectors behind a truth, and how many are drawn at a time.
 _DRAWS, _BLOCK = 1 << 21, 1 << 18
 #: ``E ‖gap‖₁`` and ``E ‖gap‖₂²``.
 MEASURES = ("l1", "squared")
@@ -56,11 +56,11 @@ class CanonicalEntry:
     Parameters
     ----------
     estimator : Estimator, or None
-        None: what ``estimator="auto"`` takes.
+        The estimator; None is that of ``estimator="auto"``.
     measures : tuple of {"l1", "squared"}
         Quantities that it estimates.
     factor : float, default 1
-        Multiplies the bandwidth of the rule "auto".
+        Factor of the bandwidth of the rule "auto".
     """
 
     estimator: Estimator | None
@@ -87,7 +87,7 @@ class CanonicalEntry:
 
 
 Entries = dict[str, CanonicalEntry]
-#: The curves of the paper's Figure 2a. Simplex bins: about √n equal cells, and 2 or 5 cuts an edge.
+#: The curves of the paper's Figure 2a. Simplex bins: about √n equal cells, and 2 or 5 cuts per edge.
 CURVES: Entries = {
     "published": CanonicalEntry(DirichletKernel("loo-as-published")),
     "plug-in": CanonicalEntry(DirichletKernel("loo")),
@@ -101,7 +101,7 @@ CURVES: Entries = {
 
 
 def _trials() -> Entries:
-    """Candidates for the default, for L1 and for squares."""
+    """Candidates for the default, for L1 and for squared errors."""
     out: Entries = {}
     forms: tuple[tuple[str | None, bool], ...] = tuple((d, r) for d in (None, "ratio", "cross") for r in (False, True))
     for debias, residual in forms:
@@ -124,14 +124,14 @@ TRIALS: Entries = _trials()
 
 
 def as_entries(estimators: Mapping[str, Estimator | CanonicalEntry]) -> Entries:
-    """Judge the ``estimators`` argument: a mapping of names to estimators or entries."""
+    """Check the ``estimators`` argument: a mapping of names to estimators or entries."""
     return named_entries(estimators, CanonicalEntry)
 
 
 def read(entry: CanonicalEntry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
-    """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry estimates it, signed where it is debiased.
+    """Estimate ``E ‖gap‖₁`` or ``E ‖gap‖₂²`` by an entry, signed if debiased.
 
-    ``searched`` keeps bandwidths found for this problem: they do not depend on the quantity that is estimated.
+    ``searched`` keeps bandwidths found for this problem, which do not depend on the estimated quantity.
     """
     norm = _NORMS[measure]
     estimator = entry.estimator
@@ -161,29 +161,29 @@ def _bandwidth(
 
 @dataclass(frozen=True)
 class VectorDistribution(DirichletDistribution):
-    r"""``P ∝ Q^power``, ``Q ~ Σ_m w_m Dirichlet(α_m)``, and labels drawn from a known map of P.
+    r"""Distribution ``P ∝ Q^power``, ``Q ~ Σ_m w_m Dirichlet(α_m)``, with labels drawn from a known map of P.
 
     Attributes
     ----------
     name, track, alphas, weights, curve
-        As of :class:`DirichletDistribution`.
+        See :class:`DirichletDistribution`.
     power : float, default 1
-        One over a temperature.
+        Inverse of a temperature.
     """
 
     power: float = 1.0
 
     def vectors(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Probability vectors, (n, K)."""
+        """Draw probability vectors, (n, K)."""
         return self.sharpened(super().vectors(n, rng))
 
     def sharpened(self, q: FloatArray) -> FloatArray:
-        """``P ∝ Q^power`` of vectors Q, (n, K)."""
+        """Vectors ``P ∝ Q^power`` from vectors Q, (n, K)."""
         return np.asarray(Softened(self.power, (0.0,) * self.n_classes)(q))
 
     @cached_property
     def canonical_truths(self) -> dict[str, ExactTruth]:
-        """``E ‖gap‖₁`` as ``"l1"`` and ``E ‖gap‖₂²`` as ``"squared"``, from 2²¹ vectors; 0 where calibrated."""
+        """``E ‖gap‖₁`` as ``"l1"`` and ``E ‖gap‖₂²`` as ``"squared"``, from 2²¹ vectors; 0 if calibrated."""
         if self.calibrated:
             return {"l1": ExactTruth(0.0), "squared": ExactTruth(0.0)}
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
@@ -199,9 +199,9 @@ class VectorDistribution(DirichletDistribution):
 
 
 def published(k: int, *, calibrated: bool = False) -> VectorDistribution:
-    """The paper's experiment: uniform on the simplex, temperature 0.6, labels drawn, and temperature 0.6 once more.
+    """The paper's experiment: uniform on the simplex, temperature 0.6, labels drawn, then temperature 0.6 again.
 
-    The calibrated model is the one before the second temperature.
+    The calibrated model is that before the second temperature.
     """
     zero = (0.0,) * k
     distribution = ((1.0,) * k,)
@@ -210,14 +210,14 @@ def published(k: int, *, calibrated: bool = False) -> VectorDistribution:
     return VectorDistribution(f"k{k}-sharpened", "canonical", distribution, (1.0,), Softened(0.6, zero), 1 / 0.6**2)
 
 
-#: The paper's, with 4 and 8 classes.
+#: The paper's distributions, with 4 and 8 classes.
 PUBLISHED: tuple[VectorDistribution, ...] = tuple(
     published(k, calibrated=calibrated) for k in (4, 8) for calibrated in (False, True)
 )
 
 
 def others() -> tuple[VectorDistribution, ...]:
-    """Distributions of "dirichlet" that no rule of bandwidths was chosen on: 3 and 10 classes, peaked or unequal."""
+    """Distributions of "dirichlet" on which no bandwidth rule was chosen: 3 and 10 classes, peaked or unequal."""
     out = []
     for d in distributions("dirichlet"):
         k, shape, kind = d.name.split("-")
@@ -229,16 +229,16 @@ def others() -> tuple[VectorDistribution, ...]:
 
 @dataclass(frozen=True)
 class CanonicalConfig:
-    """Configuration of a run; two runs with equal ones draw the same evaluation sets.
+    """Configuration of a run; runs with equal configurations draw the same evaluation sets.
 
     Parameters
     ----------
     sizes : tuple of int
-        Rows of an evaluation set of the paper's distributions.
+        Numbers of rows of evaluation sets of the paper's distributions.
     other_sizes : tuple of int
-        Those of the other distributions.
+        Numbers of rows for the other distributions.
     most_sets : int
-        Evaluation sets a size; fewer where they would have more than ``rows`` rows, but 6 at least (if there are 6).
+        Evaluation sets per size; fewer if they would have more than ``rows`` rows, but at least 6 (if there are 6).
     seed : int
     rows : int
     """
@@ -257,22 +257,22 @@ class CanonicalConfig:
 
     @property
     def items(self) -> tuple[CanonicalItem, ...]:
-        """Units of work, the longest first: they take nearly all of the time, and should not end the run alone."""
+        """Units of work, the longest first: they take nearly all of the time, and should not run alone at the end."""
         of_paper = [CanonicalItem(d, size) for d in PUBLISHED for size in self.sizes]
         rest = [CanonicalItem(d, size) for d in others() for size in self.other_sizes]
         return tuple(sorted(of_paper + rest, key=lambda item: -item.size))
 
     def sets_of(self, size: int) -> int:
-        """Evaluation sets of one size."""
+        """Number of evaluation sets of one size."""
         return min(self.most_sets, max(6, self.rows // size))
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration and the versions that its numbers depend on, as JSON holds them."""
+        """The configuration and the versions that its numbers depend on, for JSON."""
         return described(self, "numpy", "scipy", track="canonical", format=FORMAT)
 
 
 class CanonicalItem(NamedTuple):
-    """One unit of work: a distribution at a size; a piece of results is one file."""
+    """One unit of work: a distribution at one size. Its results are stored in files of their own."""
 
     distribution: VectorDistribution
     size: int
@@ -295,39 +295,39 @@ def run_canonical(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Run the canonical track: how wrong are estimators of the canonical calibration error?
+    """Run the canonical track, which measures the errors of estimators of the canonical calibration error.
 
-    The paper's experiment (Figure 2a) with 4 and 8 classes, sharpened and calibrated, and twelve other distributions of
-    3 and 10 classes.
+    It has the paper's experiment (Figure 2a) with 4 and 8 classes, sharpened and calibrated, and twelve other
+    distributions with 3 and 10 classes.
 
     Parameters
     ----------
     out : path
-        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run that was
-        stopped, at whatever moment, goes on from its pieces and ends with the same results.
+        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run stopped at
+        any moment resumes from its pieces and ends with the same results.
     sizes, other_sizes, most_sets, seed, rows
         See :class:`CanonicalConfig`.
     estimators : mapping of str to Estimator or Entry, or None
-        By the name that results carry; None means the curves of the figure everywhere on the paper's distributions, and
-        the trials for the default at 200 to 5000 rows. In a folder with results, only those that are not there yet are
-        read, on the same evaluation sets as the others.
+        Estimators by their names in the results. None: the curves of the figure on all of the paper's distributions,
+        and the trials for the default at 200 to 5000 rows. In a folder with results, only new estimators are evaluated,
+        on the same evaluation sets as the others.
     n_jobs : int or None
-        Processes, None for one a processor; results do not depend on them (``seconds`` apart).
+        Number of processes; None is one per processor. Results do not depend on it, except ``seconds``.
     progress : bool
         Show a bar on standard error.
 
     Returns
     -------
     polars.DataFrame
-        One row per cell (distribution, size, estimator, measure): ``measure`` is ``"l1"``, ``E ‖gap‖₁``, or
-        ``"squared"``, ``E ‖gap‖₂²``; ``truth``, ``truth_se``, ``calibrated``; ``sets``, ``mean``, ``sd``, ``bias``,
-        ``rmse``, ``abs_p95``, ``abs_median``, ``rel_p95``, ``rel_median`` (NaN where calibrated) and ``nan_share`` of
-        the estimates; ``definition``; ``seconds`` a set (a bandwidth's search is charged to the first that needs it).
+        One row per cell (distribution, size, estimator, measure): ``measure`` is ``"l1"`` (``E ‖gap‖₁``) or
+        ``"squared"`` (``E ‖gap‖₂²``); ``truth``, ``truth_se``, ``calibrated``; ``sets``, ``mean``, ``sd``, ``bias``,
+        ``rmse``, ``abs_p95``, ``abs_median``, ``rel_p95``, ``rel_median`` (NaN if calibrated) and ``nan_share`` of the
+        estimates; ``definition``; ``seconds`` per set (the first estimator that needs a bandwidth is charged for it).
 
     Raises
     ------
     ValueError
-        When the folder holds a run of another configuration, or an estimator's name stands for another one there.
+        If the folder holds a run of another configuration, or uses an estimator's name for another estimator.
 
     References
     ----------
@@ -344,7 +344,7 @@ def run_canonical(
 def run_default(
     out: str | os.PathLike[str], *, seed: int = 0, n_jobs: int | None = None, progress: bool = False
 ) -> pl.DataFrame:
-    """Only the default, on the paper's distributions at 2000 rows and more, and on more sets than the others."""
+    """Run only the default, on more evaluation sets; the paper's distributions have 2000 rows and more."""
     return run_canonical(
         out,
         sizes=(2000, 5000, 10_000, 20_000),
@@ -359,13 +359,13 @@ def run_default(
 
 
 def entries_of(item: CanonicalItem) -> Entries:
-    """Estimators that read an item where none are named."""
+    """Estimators that are evaluated on an item by default."""
     entries = dict(CURVES) if item.distribution in PUBLISHED else {"default": CURVES["default"]}
     return entries | (TRIALS if item.size in TRIAL_SIZES or item.distribution not in PUBLISHED else {})
 
 
 def evaluation_set(item: CanonicalItem, number: int, seed: int) -> VectorProblem:
-    """One evaluation set: a function of the cell, its number and the seed only."""
+    """One evaluation set, which depends only on the cell, its number and the seed."""
     cell = zlib.crc32(item.name.encode())
     rng = np.random.default_rng(np.random.SeedSequence([seed, cell, number]))
     p, y = item.distribution.draw(item.size, rng)
@@ -379,7 +379,7 @@ def evaluation_set(item: CanonicalItem, number: int, seed: int) -> VectorProblem
 def estimates(
     item: CanonicalItem, config: CanonicalConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """Values of entries for every set of an item, and seconds per set, by (name, measure)."""
+    """Estimates by all entries for every set of an item, and seconds per set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
     values = {key: np.empty(count) for key in keys}
@@ -396,12 +396,12 @@ def estimates(
 
 @cache
 def _truths(distribution: VectorDistribution) -> dict[str, ExactTruth]:
-    """Truths, once a process: a distribution serves several items."""
+    """Truths, computed once per process: several items share a distribution."""
     return distribution.canonical_truths
 
 
 def _read(config: CanonicalConfig, chosen: Entries | None, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
-    """Rows of one item and the named estimators."""
+    """Rows of results of one item for the named estimators."""
     import polars as pl
 
     known = entries_of(item) if chosen is None else chosen

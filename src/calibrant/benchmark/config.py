@@ -1,4 +1,4 @@
-"""Configuration of a run: its mixtures, models, sizes and seeds. Runs with equal ones are equal."""
+"""Configuration of a run: mixtures, models, sizes and seeds. Runs with equal configurations are equal."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..data.types import IntArray
 
 MODES = ("corrected", "as-published")
 MODELS = ("logistic", "bayes", "svc", "forest")
-#: Changes whenever the files of a run, or the numbers drawn for it, change their meaning.
+#: Version of the format: changes whenever the files of a run, or the numbers drawn for it, change their meaning.
 FORMAT = 1
 # Purposes of seeds: the third word after the mixture's own three.
 _MIXTURE, _TRAINING, _MODEL, _POOL = range(4)
 
 
 def check_sizes(name: str, sizes: Sequence[Any], least: int = 1) -> None:
-    """Judge sizes of evaluation sets: different whole numbers of rows."""
+    """Check sizes of evaluation sets: different whole numbers of rows."""
     if not sizes or not all(is_whole(n) and n >= least for n in sizes) or len(set(sizes)) != len(sizes):
         raise ValueError(f"{name} must be different numbers of rows, each at least {least}; got {sizes!r}")
 
 
 def described(config: Any, *packages: str, **about: Any) -> dict[str, Any]:
-    """A configuration and the versions of packages that its numbers depend on, as JSON holds them."""
+    """A configuration and the versions of packages that its numbers depend on, for JSON."""
     versions = {name: version(name) for name in packages}
     plain: dict[str, Any] = json.loads(json.dumps({**about, **asdict(config), "versions": versions}, default=int))
     return plain
@@ -50,7 +50,7 @@ class Distribution:
     dimensions : int
         Number D of dimensions.
     mixture : int
-        Number of the mixture among those of C and D.
+        Number of the mixture among those with C classes in D dimensions.
     training : int
         Number of the training draw.
     model : str
@@ -58,7 +58,7 @@ class Distribution:
 
     See Also
     --------
-    calibrant.benchmark.Config : The experiment that it is of.
+    calibrant.benchmark.Config : The experiment that it belongs to.
 
     Examples
     --------
@@ -86,8 +86,8 @@ class Config:
     Parameters
     ----------
     mode : {"corrected", "as-published"}, default "corrected"
-        Means of the mixtures uniform on [0, 1] as in the paper's text, or on [-1, 1] as in its code. Which curves a
-        mode reads is in :mod:`calibrant.benchmark.curves`.
+        Means of the mixtures are uniform on [0, 1] as in the paper's text, or on [-1, 1] as in its code. The curves of
+        each mode are in :mod:`calibrant.benchmark.curves`.
     seed : int, default 0
         Root of all seeds.
     classes, dimensions : tuple of int, default (2, 5, 7)
@@ -99,15 +99,15 @@ class Config:
     models : tuple of str, default ("logistic", "bayes", "svc", "forest")
         Names of the models.
     train_size : int, default 300
-        Points a model is trained on.
+        Number of points a model is trained on.
     pool : int, default 2_000_000
-        Hold-out rows behind the truths.
+        Number of hold-out rows behind the truths.
     rows : int, default 1_000_000
-        The first rows of the pool, out of which evaluation sets are cut.
+        Number of first rows of the pool, from which evaluation sets are cut.
     sizes : tuple of int, optional
         Numbers of rows of an evaluation set; default 20 steps of a logarithmic grid from 30 to 5000.
     sets : int, default 200
-        Evaluation sets a size; they share no row.
+        Number of evaluation sets per size; they are disjoint.
 
     See Also
     --------
@@ -155,12 +155,12 @@ class Config:
 
     @classmethod
     def quick(cls, mode: str = "corrected", seed: int = 0) -> Config:
-        """The same structure in minutes: one mixture for each C and D, one training draw, 7 sizes, 60 sets.
+        """A quick version that takes minutes: one mixture for each C and D, one training draw, 7 sizes, 60 sets.
 
         Parameters
         ----------
         mode : {"corrected", "as-published"}, default "corrected"
-            The mode, as for the whole experiment.
+            The mode, as for the full experiment.
         seed : int, default 0
             Root of all seeds.
         """
@@ -190,7 +190,7 @@ class Config:
 
     @property
     def shuffled(self) -> tuple[Distribution, ...]:
-        """The same in the order of work: drawn at random, so that an unfinished run is a fair sample of it."""
+        """The same in the order of work: random, so that an unfinished run is a fair sample of the experiment."""
         every = self.distributions
         order = np.random.default_rng(np.random.SeedSequence([self.seed, 540])).permutation(len(every))
         return tuple(every[i] for i in order)
@@ -218,19 +218,19 @@ class Config:
     def rows_of(self, size: int) -> IntArray:
         """Rows of the evaluation sets of one size, shape (sets, size).
 
-        Consecutive and disjoint. Every size starts elsewhere (and goes on at row 0 when it meets the end), so that
-        sizes share as few rows as they can.
+        They are consecutive and disjoint. Each size starts at another row (and wraps around at the end), so that
+        sizes share as few rows as possible.
         """
         start = self.sizes.index(size) * self.rows // len(self.sizes)
         return (start + np.arange(self.sets * size).reshape(self.sets, size)) % self.rows
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration and the versions that its numbers depend on, as JSON holds them."""
+        """The configuration and the versions that its numbers depend on, for JSON."""
         return described(self, "numpy", "scipy", "scikit-learn", format=FORMAT)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Config:
-        """Inverse of :meth:`to_dict`, versions left out."""
+        """Inverse of :meth:`to_dict`, without the versions."""
         known: dict[str, Any] = {f.name: data[f.name] for f in fields(cls)}
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in known.items()}
         return cls(**values)

@@ -1,4 +1,4 @@
-"""How fast canonical estimators converge at a fixed bandwidth: the paper's setting h = 0.5, many repeats, and rates."""
+"""Convergence rates of canonical estimators at a fixed bandwidth: the paper's setting h = 0.5, many repeats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BINNED = {
     "binned-2": SimplexBinned(2),
 }
 _NORM = {"l1": 1.0, "squared": 2.0}
-#: Vectors of a limit: a Sobol sequence, 2 to this power.
+#: Binary logarithm of the number of vectors behind a limit, a Sobol sequence.
 _LIMIT_BITS = 16
 
 
@@ -50,27 +50,27 @@ def run_convergence(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Repeated estimates on the paper's distributions at one bandwidth, h = 0.5, beside their limit for n → ∞.
+    """Compare repeated estimates on the paper's distributions at bandwidth h = 0.5 with their limit for n → ∞.
 
     Parameters
     ----------
     out : path
-        Folder of the run; one that was stopped goes on from the distributions and sizes that it has.
+        Folder of the run; a stopped run resumes from the distributions and sizes that it has.
     sizes : sequence of int
-        Rows n.
+        Numbers n of rows.
     repetitions : int, default 10000
-        Samples of each size; fewer where they would take more than ``weights`` kernel weights, n² a sample.
+        Samples of each size; fewer if they would need more than ``weights`` kernel weights, n² per sample.
     weights : float, default 1e10
     seed, n_jobs, progress
-        As in :func:`run_canonical`.
+        See :func:`run_canonical`.
 
     Returns
     -------
     polars.DataFrame
         One row for each distribution, size, estimator and measure (``"l1"`` or ``"squared"``): the ``mean`` of
-        ``repetitions`` estimates and its standard error ``se``; ``truth``; ``limit``, what the estimator's own blur
-        leaves of it with infinitely many rows; ``bias`` = mean - limit; the mean squares of an estimate's distance from
-        either, ``limit_mse`` and ``truth_mse``, and their standard errors ``…_se``; ``nan_share``.
+        ``repetitions`` estimates and its standard error ``se``; ``truth``; ``limit``, the estimator's limit for
+        infinitely many rows, which its smoothing biases; ``bias`` = mean - limit; the mean squared errors of estimates
+        against either, ``limit_mse`` and ``truth_mse``, and their standard errors ``…_se``; ``nan_share``.
 
     References
     ----------
@@ -93,12 +93,12 @@ def run_convergence(
 
 
 def repeats(size: int, repetitions: int, weights: float) -> int:
-    """Samples of a size."""
+    """Number of samples of a size."""
     return int(min(repetitions, max(2, weights // size**2)))
 
 
 def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
-    """Value of every estimator, by (name, measure); all kernels from one search around the rows."""
+    """Estimates by all estimators, by (name, measure); kernels share one search for neighbours."""
     sample = Simplex.of(problem, KERNELS["plug-in"].eps)
     outcome = sample.one_hot()
     near = around(sample, outcome, BANDWIDTH, "data", outcome)
@@ -116,10 +116,10 @@ def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
 
 @cache
 def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
-    """Limits of estimators for infinitely many rows: their blur of the true map over a Sobol sequence of vectors.
+    """Limits of estimators for infinitely many rows: the true map smoothed over a Sobol sequence of vectors.
 
-    Debiases remove the bias of n rows, so all kernels share a limit, but ``"cross"``: of its squares
-    ``E 2 d·(μ - f) - |d|²``, and of signs ``E sign(d)·(μ - f)``, with the blurred gap d and the map μ.
+    Debiasing removes the bias of n rows, so all kernels share a limit except ``"cross"``: for squares it is
+    ``E 2 d·(μ - f) - |d|²``, for L1 ``E sign(d)·(μ - f)``, with the smoothed gap d and the map μ.
     """
     probs = spread_out(distribution, bits)
     mean = distribution.curve(probs)
@@ -140,7 +140,7 @@ def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str],
 
 
 def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, norm: float) -> float:
-    """The same of cells."""
+    """Limit of a binned estimator."""
     from ..estimators.simplex import simplex_cells
 
     if not isinstance(binned.n_bins, int):
@@ -156,7 +156,7 @@ def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, no
 
 
 def spread_out(distribution: VectorDistribution, bits: int) -> FloatArray:
-    """``2**bits`` vectors of one of the paper's distributions, spread more evenly than at random."""
+    """Quasi-random vectors, ``2**bits`` of them, of one of the paper's distributions."""
     from scipy.stats import qmc
 
     k = distribution.n_classes
@@ -167,7 +167,7 @@ def spread_out(distribution: VectorDistribution, bits: int) -> FloatArray:
 
 
 def _read(repetitions: int, weights: float, seed: int, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
-    """Rows of one item and the named estimators."""
+    """Rows of results of one item for the named estimators."""
     import polars as pl
 
     count = repeats(item.size, repetitions, weights)
@@ -195,7 +195,7 @@ def _read(repetitions: int, weights: float, seed: int, item: CanonicalItem, name
 
 
 def _described(values: FloatArray, limit: float, truth: float) -> dict[str, float]:
-    """Mean and mean squares with their standard errors; NaN without values."""
+    """Mean and mean squared errors with their standard errors; NaN without values."""
     n = max(values.size, 1)
 
     def mean_of(each: AnyArray) -> tuple[float, float]:
@@ -209,9 +209,9 @@ def _described(values: FloatArray, limit: float, truth: float) -> dict[str, floa
 
 
 def rate(sizes: AnyArray, errors: FloatArray, se: FloatArray) -> tuple[float, float]:
-    """Power a of ``errors ≈ c · n^a``, by weighted least squares of the errors themselves, and its standard error.
+    """Exponent a of ``errors ≈ c · n^a``, by weighted least squares on the errors, and its standard error.
 
-    Errors may have any sign, so that means that are 0 but for noise count as such; NaN for fewer than three.
+    Errors may have any sign, so means that are 0 up to noise are treated correctly; NaN for fewer than three.
     """
     from scipy.optimize import curve_fit
 

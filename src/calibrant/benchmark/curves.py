@@ -1,4 +1,4 @@
-"""Compared estimators: the paper's 15 curves, and ours."""
+"""Estimators that are compared: the paper's 15 curves, and ours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .pool import NORMS
 E = TypeVar("E")
 
 
-#: Values that users may pass, in words.
+#: Description of the allowed values.
 _ENTRIES = "estimators such as Binned(15), or entries"
 
 
@@ -39,12 +39,12 @@ class Entry:
     Parameters
     ----------
     estimator : Estimator
-        The estimator, of one score per row.
+        The estimator, for one score per row.
     norm : {1, 2}, default 1
-        Which error it estimates; it is compared with the truth of this norm.
+        Norm of the error that it estimates, and of the truth it is compared with.
     shared_bandwidth : bool, default False
-        Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. With
-        :class:`Density` only.
+        Whether all classes are smoothed with the bandwidth of class 0, as in the authors' code. For :class:`Density`
+        only.
 
     See Also
     --------
@@ -90,17 +90,17 @@ def paper_curves(mode: str = "corrected") -> Entries:
     mode : {"corrected", "as-published"}, default "corrected"
         ``"corrected"``: true linear mapping, uniform bins over [0, 1], densities mirrored at the ends of the notion's
         domain, a bandwidth for each class. ``"as-published"``: the linear mapping as printed; for confidence l on [0,
-        1] and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes; what quantile bins do not share out
-        evenly in the last of them.
+        1] and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes; the remainder of rows that quantile
+        bins cannot share evenly in the last bin.
 
     Returns
     -------
     dict of str to Entry
-        The estimators by the paper's names.
+        The estimators, by the paper's names.
 
     See Also
     --------
-    calibrant.benchmark.run : Runs them, and estimators of your own.
+    calibrant.benchmark.run : Evaluates them, and your own estimators.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def paper_curves(mode: str = "corrected") -> Entries:
 #: The paper's curves, corrected.
 PAPER_CURVES: Mapping[str, Entry] = paper_curves()
 
-#: Estimators beside the paper's. To add one, add a line.
+#: Estimators compared with the paper's. To add one, add a line.
 OURS: dict[str, Entry] = {
     "empirical-bayes": Entry(EmpiricalBayes()),
     "residual-rank": Entry(ResidualKernel()),
@@ -155,11 +155,11 @@ OURS: dict[str, Entry] = {
 
 
 def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
-    """Judge the ``estimators`` argument: a mapping of names to estimators or entries."""
+    """Check the ``estimators`` argument: a mapping of names to estimators or entries."""
     return named_entries(estimators, Entry)
 
 
 def named_entries(estimators: Mapping[str, Estimator | E], kind: type[E]) -> dict[str, E]:
-    """Estimators as entries of a kind, by name."""
+    """Convert estimators to entries of a class, by name."""
     given = check_names("estimators", estimators, (kind, Estimator), _ENTRIES)
     return {name: e if isinstance(e, kind) else kind(e) for name, e in given.items()}  # type: ignore[call-arg]  # entries take one

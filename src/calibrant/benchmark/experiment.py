@@ -1,6 +1,6 @@
-"""`Experiment`: items and their estimators, and the one runner that stores, resumes, spreads and joins.
+"""`Experiment`: items, their estimators, and the shared runner that stores, resumes, parallelises and joins.
 
-`Store` is the folder of a run: configuration, kept predictions and pieces of results. Each file appears whole or not.
+`Store` is the folder of a run: configuration, predictions and pieces of results. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("calibrant.benchmark")
 
-#: Work on one item; returns nothing, results are in files.
+#: Work on one item; it returns nothing and writes its results to files.
 Task = Callable[[Any], None]
 
 
 def need_polars() -> None:
-    """Raise ImportError, saying how to get it, where polars is missing."""
+    """Raise ImportError, with advice, if polars is not installed."""
     try:
         import polars  # noqa: F401
     except ImportError as error:
@@ -43,7 +43,7 @@ def need_polars() -> None:
 
 
 def _piece(path: Path) -> pl.DataFrame:
-    """Results of a file; ValueError where it is damaged."""
+    """Results of a file; ValueError if it is damaged."""
     import polars as pl
 
     try:
@@ -57,14 +57,14 @@ class Store:
     """Files of one run of one configuration.
 
     ``config.json``, ``estimators.json`` (the meaning of each name), ``pieces/<item>.<estimators>.parquet`` and, at the
-    end, ``results.parquet``; of a run of the mixtures also ``predictions/<distribution>.npz``, where they are kept.
+    end, ``results.parquet``; for a run of the mixtures also ``predictions/<distribution>.npz``, if they are kept.
     """
 
     folder: Path
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], content: dict[str, Any]) -> Store:
-        """Make the folder with ``config.json``, or go on in it; ValueError when it holds another configuration."""
+        """Create the folder with ``config.json``, or resume in it; ValueError if it holds another configuration."""
         store = cls(Path(folder))
         path = store.folder / "config.json"
         if path.exists():
@@ -78,13 +78,13 @@ class Store:
 
     @classmethod
     def existing(cls, folder: str | os.PathLike[str]) -> Store:
-        """The run that a folder holds; ValueError when it holds none."""
+        """The run in a folder; ValueError if there is none."""
         if not (Path(folder) / "config.json").exists():
             raise ValueError(f"out: {folder} holds no benchmark run")
         return cls(Path(folder))
 
     def stored(self) -> dict[str, Any]:
-        """The configuration, as it is in ``config.json``."""
+        """Configuration as stored in ``config.json``."""
         path = self.folder / "config.json"
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ class Store:
 
     @property
     def config(self) -> Config:
-        """The configuration of a run of the mixtures."""
+        """Configuration of a run of the mixtures."""
         try:
             return Config.from_dict(self.stored())
         except KeyError as error:
@@ -117,7 +117,7 @@ class Store:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     def define(self, definitions: Mapping[str, str]) -> None:
-        """Add estimator names; ValueError when one stands for something else already."""
+        """Add estimator names; ValueError if one already stands for another estimator."""
         known = self.definitions()
         for name, meaning in definitions.items():
             if known.setdefault(name, meaning) != meaning:
@@ -128,7 +128,7 @@ class Store:
         self._write_json(self.folder / "estimators.json", known)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Take estimators out, with their results; ValueError where one is unknown."""
+        """Remove estimators with their results; ValueError if one is unknown."""
         import polars as pl
 
         known, gone = self.definitions(), set(names)
@@ -148,11 +148,11 @@ class Store:
         return sorted((self.folder / "pieces").glob(f"{item}.*.parquet"))
 
     def done(self, item: str) -> set[str]:
-        """Names of estimators whose results of an item are there."""
+        """Names of the estimators that have results for an item."""
         return {name for path in self.pieces(item) for name in _piece(path)["estimator"]}
 
     def add_piece(self, item: str, names: Sequence[str], frame: pl.DataFrame) -> None:
-        """Keep the results of some estimators on an item."""
+        """Store the results of some estimators on an item."""
         which = hashlib.sha256("\n".join(names).encode()).hexdigest()[:10]
         self.write(self.folder / "pieces" / f"{item}.{which}.parquet", frame.write_parquet)
 
@@ -169,7 +169,7 @@ class Store:
     def collect(self, keys: Sequence[str], cells: int | None = None) -> pl.DataFrame:
         """All results as one frame, also written to ``results.parquet`` with configuration and versions as metadata.
 
-        With ``cells``, estimators that have another number of rows are left out: another call was stopped while it read
+        With ``cells``, estimators with another number of rows are left out: another call was stopped while it evaluated
         them.
         """
         import polars as pl
@@ -201,7 +201,7 @@ class Store:
             return Pool(data["scores"], data["labels"], TruthBins(data["truth"]))
 
     def write(self, path: Path, action: Callable[[BinaryIO], Any]) -> None:
-        """Let ``action`` write a file that appears whole or not."""
+        """Let ``action`` write a file atomically."""
         with replacing(path) as file:
             action(file)
 
@@ -209,13 +209,13 @@ class Store:
         write_json(path, content, indent=2, sort_keys=True)
 
     def tidy(self) -> None:
-        """Remove files that killed processes left half-written."""
+        """Remove incomplete files of killed processes."""
         for path in (self.folder, self.folder / "pieces", self.folder / "predictions"):
             remove_leftovers(path)
 
 
 class WorkItem(Protocol):
-    """One unit of work: its results are stored together."""
+    """One unit of work, whose results are stored together."""
 
     @property
     def name(self) -> str:
@@ -229,17 +229,17 @@ class Experiment:
     Parameters
     ----------
     title : str
-        For progress.
+        Title of the progress bar.
     config : dict
-        Configuration that the folder must agree with, as JSON.
+        Configuration, as JSON, which must agree with that of the folder.
     estimators : mapping of Item to a mapping of str to str
-        Items in the order of work, and the estimators that read them, with the meaning of each name.
+        Items in the order of work, and the estimators evaluated on each, with the meaning of each name.
     read : callable
-        ``read(item, names)`` gives the rows of the named estimators on an item, as a frame. It runs in other processes.
+        ``read(item, names)`` returns the rows of the named estimators on an item as a frame. Runs in other processes.
     keys : tuple of str
         Columns that identify a row, ``"estimator"`` among them; results are sorted by them.
     cells : int or None
-        Rows of an estimator that has read all items; others are left out of the results. None keeps all.
+        Number of rows of a complete estimator; others are left out of the results. None keeps all.
     """
 
     title: str
@@ -250,7 +250,7 @@ class Experiment:
     cells: int | None = None
 
     def run(self, folder: str | os.PathLike[str], n_jobs: int | None, *, progress: bool) -> pl.DataFrame:
-        """Read the items missing from the folder, and join all; a run that was stopped goes on from its pieces."""
+        """Compute the results missing from the folder, and join all; a stopped run resumes from its pieces."""
         need_polars()
         jobs = check_jobs(n_jobs)
         store = Store.open(folder, self.config)
@@ -265,18 +265,18 @@ class Experiment:
 
 
 def definitions_of(entries: Mapping[str, Any]) -> dict[str, str]:
-    """Meaning of the names of some entries."""
+    """Meaning of each name in some entries."""
     return {name: entry.definition for name, entry in entries.items()}
 
 
 def _read(store: Store, read: Callable[[Any, list[str]], pl.DataFrame], job: tuple[WorkItem, list[str]]) -> None:
-    """Read one item with some estimators and keep the piece."""
+    """Evaluate some estimators on one item and store the piece."""
     item, names = job
     store.add_piece(item.name, names, read(item, names))
 
 
 def check_jobs(n_jobs: int | None) -> int:
-    """Judge the ``n_jobs`` argument: None is one for each processor."""
+    """Check the ``n_jobs`` argument: None is one per processor."""
     if n_jobs is not None:
         return check_int("n_jobs", n_jobs, 1)
     from joblib import cpu_count
@@ -285,7 +285,7 @@ def check_jobs(n_jobs: int | None) -> int:
 
 
 def spread(task: Task, items: Sequence[Any], n_jobs: int, title: str, *, progress: bool) -> None:
-    """Do ``task(item)`` for every item with ``n_jobs`` processes, in the given order.
+    """Run ``task(item)`` for every item with ``n_jobs`` processes, in the given order.
 
     Progress goes to the logger ``calibrant.benchmark`` (level INFO) and, where ``progress``, to a bar on the terminal.
     """
@@ -303,7 +303,7 @@ def spread(task: Task, items: Sequence[Any], n_jobs: int, title: str, *, progres
 
 
 def _outcomes(task: Task, items: Sequence[Any], n_jobs: int) -> Iterator[float]:
-    """Seconds of every item, as they end."""
+    """Yield the seconds of each item as it ends."""
     if n_jobs == 1:
         for item in items:
             yield _timed(task, item)
@@ -316,7 +316,7 @@ def _outcomes(task: Task, items: Sequence[Any], n_jobs: int) -> Iterator[float]:
 
 
 def _timed(task: Task, item: Any) -> float:
-    """Seconds that an item took, on one thread: the number of threads must not change any sum's order."""
+    """Run one item on one thread, so that no sum changes its order, and return the seconds."""
     from threadpoolctl import threadpool_limits
 
     start = time.perf_counter()

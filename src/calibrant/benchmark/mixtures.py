@@ -1,4 +1,4 @@
-"""Classes that are mixtures of normal distributions, whose posterior is known, and the models trained on them."""
+"""Classes that are mixtures of normal distributions, with known posterior, and the models trained on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..data.types import AnyArray, FloatArray, IntArray
 
 Predict = Callable[[FloatArray], FloatArray]
 
-#: Modes of a class.
+#: Number of modes per class.
 MODES_A_CLASS = 4
 #: Fewest points of each class in a training set: the support vector machine is calibrated in five folds.
 FEWEST = 5
@@ -25,7 +25,7 @@ _TILE = 1 << 10
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
-    r"""C equally likely classes, each an even mixture of ``modes`` normal distributions in D dimensions.
+    r"""C equally likely classes, each an equal-weight mixture of ``modes`` normal distributions in D dimensions.
 
     .. math:: x \mid c \sim \frac{1}{m} \sum_{j=1}^m N(\mu_{cj}, A_{cj}^T A_{cj})
 
@@ -54,7 +54,7 @@ class ClassMixture:
 
     @classmethod
     def draw(cls, classes: int, dimensions: int, rng: np.random.Generator, *, low: float = 0.0) -> ClassMixture:
-        """A mixture with means uniform on [low, 1] and entries of A uniform on [-0.3, 0.3]."""
+        """Draw a mixture with means uniform on [low, 1] and entries of A uniform on [-0.3, 0.3]."""
         shape = (classes, MODES_A_CLASS, dimensions)
         return cls(rng.uniform(low, 1.0, shape), rng.uniform(-0.3, 0.3, (*shape, dimensions)))
 
@@ -79,7 +79,7 @@ class ClassMixture:
 
     @cached_property
     def _whitening(self) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """``A⁻¹`` of every component one below the other (D·modes·C, D), whitened means, and ``log |det A|``."""
+        """Stacked ``A⁻¹`` of all components, (D·modes·C, D), whitened means, and ``log |det A|``."""
         dimensions = self.means.shape[2]
         inverse = np.linalg.inv(self.factors)
         centre = np.einsum("cmd,cmde->cme", self.means, inverse)
@@ -107,7 +107,7 @@ class ClassMixture:
 
 
 def training_set(mixture: ClassMixture, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
-    """Draw n points of the mixture, again until every class has five of them (at n = 300, practically at once)."""
+    """Draw n points of the mixture, repeatedly until every class has five (at n = 300, practically at once)."""
     while True:
         X, y = mixture.sample(n, rng)
         if np.bincount(y, minlength=mixture.n_classes).min() >= FEWEST:
@@ -115,9 +115,9 @@ def training_set(mixture: ClassMixture, n: int, rng: np.random.Generator) -> tup
 
 
 def train(model: str, X: FloatArray, y: IntArray, random_state: int) -> Predict:
-    """Train a model; returns its ``X -> probabilities`` of shape (n, C), float64.
+    """Train a model and return its function ``X -> probabilities`` of shape (n, C), float64.
 
-    ``SVC`` gives probabilities through ``CalibratedClassifierCV(SVC(), ensemble=False)``, which replaces the
+    The probabilities of ``SVC`` come from ``CalibratedClassifierCV(SVC(), ensemble=False)``, which replaces the
     deprecated ``SVC(probability=True)``.
     """
     from sklearn.calibration import CalibratedClassifierCV

@@ -3,20 +3,20 @@ r"""Stage 1: the hold-out pool of one score distribution, kept as evaluation row
 A score is the model's probability rounded to float32: that rounding is part of the definition of the score, for the
 truths as for the evaluation sets.
 
-A truth is a calibration error from the sums of a pool. The mean gap of bin b is known up to noise: a pool of 2·10⁶ rows
-leaves about a thousand rows per bin, and among rows with one score the posterior η may range from 0 to 1. The plain
-plug-in ``Σ_b |Σ (η - s)| / n`` therefore has a noise floor of its own, hardly below that of labels for a weak model
-(its truth may read a half too high). Three truths are kept:
+A truth is a calibration error computed from the sums of a pool. The mean gap of bin b is known up to noise: a pool of
+2·10⁶ rows has about a thousand rows per bin, and among rows with one score the posterior η may range from 0 to 1. The
+plain plug-in ``Σ_b |Σ (η - s)| / n`` therefore has a noise floor of its own, for a weak model hardly below that of
+labels (its truth may be a half too high). Three truths are kept:
 
 ``truth``
     Norm 1: ``Σ_b sign_b · Σ (η - s) / n``, with the sign of a bin found in the other half of the pool. Its expectation
-    never exceeds the error of the binned score, and reaches it where signs are found; a sign is looked for in
-    the bin itself first and then, while it is in doubt, in ever wider neighbourhoods. Norm 2: the unbiased square
+    never exceeds the error of the binned score, and equals it if the signs are right; a sign is estimated from
+    the bin itself and then, while it is in doubt, from ever wider neighbourhoods. Norm 2: the unbiased square
     ``Σ_b (S_b² - Q_b) / (n_b - 1) / n`` of sums S and sums of squares Q.
 ``posterior_truth``
-    The plain plug-in, from the posterior.
+    The plain plug-in from the posterior.
 ``label_truth``
-    The plain plug-in, from labels: as published.
+    The plain plug-in from labels, as published.
 
 References
 ----------
@@ -33,7 +33,7 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from .config import Config, Distribution
 from .mixtures import ClassMixture, train, training_set
 
-#: Bins over [0, 1] behind a truth, as published.
+#: Number of bins over [0, 1] behind a truth, as published.
 TRUTH_BINS = 2000
 NOTIONS = ("confidence", "classwise")
 NORMS = (1.0, 2.0)
@@ -47,12 +47,12 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class TruthBins:
-    """Sums over the pool in 2000 bins, for the C classes and, last, the confidence.
+    """Sums over the pool in 2000 bins, for the C classes and then the confidence.
 
     Attributes
     ----------
     sums : ndarray of shape (2, C + 1, 2000, 4)
-        For either half of the pool (every other chunk): rows, ``Σ (η - s)``, ``Σ (η - s)²`` and ``Σ (o - s)`` of each
+        For each half of the pool (alternate chunks): rows, ``Σ (η - s)``, ``Σ (η - s)²`` and ``Σ (o - s)`` of each
         bin, with η the posterior probability of the outcome, s the score and o the outcome.
     """
 
@@ -60,7 +60,7 @@ class TruthBins:
 
     @classmethod
     def empty(cls, n_classes: int) -> TruthBins:
-        """Sums of no row."""
+        """Sums without rows."""
         return cls(np.zeros((2, n_classes + 1, TRUTH_BINS, 4)))
 
     def add(self, half: int, scores: FloatArray, posterior: FloatArray, labels: IntArray) -> None:
@@ -81,14 +81,14 @@ class TruthBins:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Parts of a distribution's pool that later stages need.
+    """The parts of a distribution's pool that later stages need.
 
     Attributes
     ----------
     scores : ndarray of shape (rows, C)
-        float32.
+        Scores, float32.
     labels : ndarray of shape (rows,)
-        uint8.
+        Labels, uint8.
     truth : TruthBins
     """
 
@@ -126,7 +126,7 @@ def draw_pool(config: Config, distribution: Distribution) -> Pool:
 
 @dataclass(frozen=True)
 class BinnedTruth:
-    """Calibration error of a distribution: without the noise of bins, and the two plain plug-ins."""
+    """Calibration error of a distribution: free of the noise of bins, and the two plain plug-ins."""
 
     truth: float
     posterior_truth: float

@@ -1,4 +1,4 @@
-"""Stage 2: every estimator reads every evaluation set of one distribution, and its errors become rows."""
+"""Stage 2: evaluates all estimators on all evaluation sets of one distribution; their errors become rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: Mapping[str, Entry]) -> list[Row]:
-    """One row for each estimator, size and notion. Estimates are paired: every estimator gets the same sets."""
+    """One row for each estimator, size and notion; estimates are paired, as all estimators get the same sets."""
     about = {
         "mode": config.mode,
         "seed": config.seed,
@@ -75,7 +75,7 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
 
 
 def samples(scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float]) -> Problem:
-    """Samples (R, n) side by side: sums of one estimator serve the others."""
+    """Samples (R, n) side by side, so that estimators share sums."""
     return Problem.samples(scores, outcomes, domain=domain, eps=float(np.finfo(scores.dtype).eps))
 
 
@@ -88,20 +88,20 @@ def read_samples(
     domain: tuple[float, float] = (0.0, 1.0),
     norm: float = 1,
 ) -> FloatArray:
-    """Calibration errors of many samples at once, by the estimator that :func:`calibrant.calibration_error` uses.
+    """Estimate the calibration errors of many samples at once, as :func:`calibrant.calibration_error` does for one.
 
     Parameters
     ----------
     estimator : str or Estimator
-        Any estimator of one score per row.
+        Any estimator for one score per row.
     scores : array-like of shape (R, n)
         R samples of n scores in [0, 1].
     outcomes : array-like of shape (R, n)
-        0 or 1.
+        Outcomes, 0 or 1.
     weights : array-like of shape (R, n) or (n,), optional
-        Non-negative weights; a sample's weights count repeats where all of its own are whole numbers.
+        Non-negative weights; those of a sample count repeats if all of them are whole numbers.
     domain : (float, float), default (0, 1)
-        Where scores can lie: (1/K, 1) for confidences of K classes.
+        Range of the scores: (1/K, 1) for confidences of K classes.
     norm : float, default 1
         The power p ≥ 1 of the error, or inf for the maximum.
 
@@ -113,16 +113,16 @@ def read_samples(
     Raises
     ------
     ValueError, TypeError
-        For ragged input, values outside [0, 1], outcomes other than 0 and 1, shapes that differ.
+        For ragged input, values outside [0, 1], outcomes other than 0 and 1, or shapes that differ.
 
     See Also
     --------
-    calibrant.calibration_error : The same of one sample.
-    calibrant.benchmark.run : The benchmark that reads its samples by this function.
+    calibrant.calibration_error : The same for one sample.
+    calibrant.benchmark.run : The benchmark of estimators.
 
     Notes
     -----
-    Cost: that of the sums and of one estimate from all of them; a few microseconds a sample of thirty rows.
+    Cost: that of the sums and of one estimate from all of them; a few microseconds per sample of thirty rows.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def read_samples(
 
 
 def _table(name: str, values: Any) -> AnyArray:
-    """A table (R, n) of numbers."""
+    """Check a table (R, n) of numbers."""
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -184,12 +184,12 @@ def _table(name: str, values: Any) -> AnyArray:
 
 
 def _roots(powers: FloatArray, norm: float) -> FloatArray:
-    """Powers as errors; below 0 is none."""
+    """Errors from their p-th powers; negative powers give 0 unless they are errors already."""
     return powers if is_linear(norm) else np.asarray(np.maximum(powers, 0.0) ** (1 / norm))
 
 
 def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
-    """The entry's estimate of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
+    """The entry's estimate for every set: ``(mean of errorᵖ)^(1/p)`` over the classes that have a number."""
     estimator = entry.estimator
     if entry.shared_bandwidth and isinstance(estimator, Density):
         h = estimator._widths(estimator.summarize(problems[0]))
@@ -204,7 +204,7 @@ def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
 
 
 def statistics(estimates: FloatArray, truth: float, label_truth: float) -> dict[str, float]:
-    """Summary of the estimates of one cell; NaN without estimates, or without a positive true error."""
+    """Summary of the estimates of one cell; NaN without estimates, relative errors also without a positive truth."""
     known = estimates[~np.isnan(estimates)]
     nan = float("nan")
     out = {"nan_share": 1 - known.size / estimates.size}

@@ -1,4 +1,4 @@
-"""Runs the experiment: every distribution is predicted and read, in any number of processes, and again after a stop."""
+"""Runs the experiment: predicts and evaluates all distributions, in parallel, and resumes after a stop."""
 
 from __future__ import annotations
 
@@ -48,33 +48,33 @@ def run(
     progress: bool = True,
     config: Config | None = None,
 ) -> pl.DataFrame:
-    """Run the known-truth benchmark: how wrong each estimator is at which size.
+    """Run the known-truth benchmark, which measures the error of each estimator at each sample size.
 
     45 mixtures of normal distributions × 3 training draws × 4 models make 540 score distributions whose calibration
-    error is known from the mixtures' posteriors. Every estimator reads the same 200 evaluation sets at each of 20 sizes
-    from 30 to 5000, class-wise and of the confidence.
+    error is known from the mixtures' posteriors. Every estimator is evaluated on the same 200 evaluation sets at each
+    of 20 sizes from 30 to 5000, class-wise and for the confidence.
 
     Parameters
     ----------
     mode : {"corrected", "as-published"}, default "corrected"
-        The paper's experiment with its errors corrected, or with them; see :class:`Config` and :func:`paper_curves`.
+        The paper's experiment, corrected or with its errors; see :class:`Config` and :func:`paper_curves`.
     out : path, optional
-        Folder of the run; default ``calibrant-benchmark-<mode>`` (with ``-quick``) here. A folder that holds an
-        unfinished run of the same configuration is gone on with.
+        Folder of the run; default ``calibrant-benchmark-<mode>`` (with ``-quick``) in the current directory. An
+        unfinished run of the same configuration in the folder is resumed.
     quick : bool, default False
         The same structure in minutes: fewer mixtures, draws, sizes and sets (:meth:`Config.quick`).
     n_jobs : int, optional
-        Processes; default one for each processor. The results do not depend on it.
+        Number of processes; default one per processor. Results do not depend on it.
     seed : int, default 0
         Root of all seeds.
     estimators : mapping of names to Estimator or Entry, optional
-        Default: the paper's 15 curves of the mode, and :data:`OURS`. Estimators may be added to a finished run: what is
-        there is not read again.
+        Default: the paper's 15 curves of the mode, and :data:`OURS`. Estimators may be added to a finished run: only
+        the new ones are evaluated.
     keep_predictions : bool, default False
-        Keep the predictions (about 20 MB a distribution), so that estimators added later need not predict again.
-        Without it nothing is predicted into a file, and those of an earlier call are used and stay unchanged.
+        Keep the predictions (about 20 MB per distribution), so that estimators added later need no new predictions.
+        Otherwise none are written to files; those of an earlier call are still used and stay unchanged.
     progress : bool, default True
-        A progress bar with the remaining time, on standard error.
+        Whether to show a progress bar with the remaining time on standard error.
     config : Config, optional
         An experiment of another size, in place of ``mode``, ``seed`` and ``quick``.
 
@@ -86,20 +86,20 @@ def run(
         95th percentile and the median over sets of the absolute error (``abs_p95``, ``abs_median``) and of the
         relative one (``rel_p95``, ``rel_median``), the 95th percentiles against the truth by labels (``label_…``), the
         share of estimates that are NaN, and seconds per estimate (shared work is charged to the first that
-        needs it). All but the seconds is the same, bit for bit, whatever the number of processes and stops.
+        needs it). All columns but the seconds are bit-for-bit equal for any number of processes and stops.
 
     Raises
     ------
     ValueError
-        When the folder holds a run of another configuration, or another estimator under one of the names.
+        If the folder holds a run of another configuration, or another estimator under one of the names.
     ImportError
         Without polars (extra ``cli``).
 
     See Also
     --------
     calibrant.benchmark.summary : Medians over distributions, with standard errors.
-    calibrant.benchmark.predict : The first half, for estimators that are added later.
-    calibrant.benchmark.Config : The size of the experiment.
+    calibrant.benchmark.predict : Only the predictions, for estimators that are added later.
+    calibrant.benchmark.Config : Configuration of the experiment.
 
     References
     ----------
@@ -137,7 +137,7 @@ def predict(
     progress: bool = True,
     config: Config | None = None,
 ) -> Path:
-    """Predict and keep the samples of :func:`run`, which then reads them without predicting again.
+    """Predict and keep the samples of :func:`run`, which then evaluates estimators without predicting again.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def predict(
 
     See Also
     --------
-    calibrant.benchmark.run : Both halves.
+    calibrant.benchmark.run : Predicts and evaluates.
 
     Examples
     --------
@@ -170,7 +170,7 @@ document(predict, run)
 
 
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
-    """Drop the results of some estimators from the folder of a run, so that the next run recomputes them.
+    """Delete the results of some estimators from the folder of a run, so that the next run recomputes them.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def forget(out: str | os.PathLike[str], names: list[str]) -> None:
 
     See Also
     --------
-    calibrant.benchmark.run : Computes what is missing.
+    calibrant.benchmark.run : Computes missing results.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def forget(out: str | os.PathLike[str], names: list[str]) -> None:
 def _read_one(
     folder: Path, config: Config, entries: Entries, keep: bool, distribution: Distribution, names: list[str]
 ) -> pl.DataFrame:
-    """Both stages of one distribution, for the named estimators."""
+    """Run both stages of one distribution for the named estimators."""
     store = Store(folder)
     if store.predictions(distribution).exists():
         pool = store.load_pool(distribution)
@@ -227,7 +227,7 @@ def _folder(out: str | os.PathLike[str] | None, config: Config, quick: bool) -> 
 
 
 def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """Rows as a frame with the columns and types of the results."""
+    """Convert rows to a frame with the columns and types of the results."""
     need_polars()
     import polars as pl
 
@@ -246,12 +246,12 @@ def load(out: str | Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The rows that :func:`run` returns, of the parts that are finished.
+        The rows that :func:`run` returns, for the finished parts.
 
     Raises
     ------
     ValueError
-        Where the folder has no results yet.
+        If the folder has no results yet.
 
     See Also
     --------
@@ -275,30 +275,30 @@ def load(out: str | Path) -> pl.DataFrame:
 
 
 def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, seed: int = 0) -> pl.DataFrame:
-    """Medians over distributions of every measure, with standard errors, for each estimator, notion and size.
+    """Compute medians of all measures over distributions, with standard errors, by estimator, notion and size.
 
     Parameters
     ----------
     results : DataFrame or path
-        Results that :func:`calibrant.benchmark.run` returned, its ``results.parquet``, or the folder of a run, finished
+        Results returned by :func:`calibrant.benchmark.run`, its ``results.parquet``, or the folder of a run, finished
         or not.
     resamples : int, default 200
-        Bootstrap resamples behind a standard error.
+        Number of bootstrap resamples behind a standard error.
     seed : int, default 0
         Seed of the resamples.
 
     Returns
     -------
     polars.DataFrame
-        One row for each mode, notion, size and estimator: ``distributions`` (how many), and for ``rel_p95``,
+        One row for each mode, notion, size and estimator: ``distributions`` (their number), and for ``rel_p95``,
         ``rel_median``, ``abs_p95``, ``abs_median``, ``bias`` and ``rmse`` the median and, as ``…_se``, its standard
-        error. It resamples mixtures, not distributions: the twelve of a mixture are not independent. Cells
-        without a number are left out of a median.
+        error. The bootstrap resamples mixtures, not distributions: the twelve of a mixture are not independent.
+        Cells without a number are left out of a median.
 
     See Also
     --------
     calibrant.benchmark.run : Computes the results.
-    calibrant.benchmark.load : Reads them from a folder.
+    calibrant.benchmark.load : Loads them from a folder.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def _medians(
 
 
 def _median(values: FloatArray) -> FloatArray:
-    """Median of every column, NaN left out; NaN where there is nothing else."""
+    """Median of every column without its NaN; NaN if there are no other values."""
     if not np.isnan(values).any():
         return np.asarray(np.median(values, axis=0))
     columns = [column[~np.isnan(column)] for column in values.T]

@@ -1,4 +1,4 @@
-"""The paper's Figure 2b: the bias of estimated sharpness, the square of a frequency, at one point of the simplex."""
+"""The paper's Figure 2b: bias of estimates of sharpness, the square of a frequency, at one point of the simplex."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 SIZES = (10, 30, 100, 300, 1000, 3000)
-#: Where, and with which bandwidth by default, frequencies are estimated; the paper states 0.5.
+#: The point at which frequencies are estimated, and the default bandwidth; the paper states 0.5.
 POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
 ESTIMATORS = ("plug-in", "as printed", "square")
-#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for the kernel's limit.
+#: Samples drawn at a time (seeds depend on it); binary logarithm of the number of vectors for the kernel's limit.
 _BLOCK, _LIMIT_BITS = 400_000, 20
-#: An unbiased square needs this share of the weights on neighbours other than the nearest.
+#: Smallest share of weight on neighbours other than the nearest for which an unbiased square is computed.
 _LEAST = 1e-6
 
 
@@ -41,7 +41,7 @@ def run_sharpness(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    r"""Bias of three estimators of ``‖E[y | f]‖²`` at one point, on the paper's distribution over 4 classes.
+    r"""Measure the bias of three estimators of ``‖E[y | f]‖²`` at one point, on the paper's distribution of 4 classes.
 
     With the published kernel's weights w of n samples around the point, ``Ê = Σ w y`` and ``s = Σ w²``:
 
@@ -50,25 +50,25 @@ def run_sharpness(
     ``"as printed"``
         ``Σ_c (Ê_c² - Σ w² y_c) / (1 - Σ w² y_c)``, eq. 7 with y in the denominator as well.
     ``"square"``
-        ``Σ_c (Ê_c² - Σ w² y_c) / (1 - s)``: pairs of different samples only.
+        ``Σ_c (Ê_c² - Σ w² y_c) / (1 - s)``, which uses only pairs of different samples.
 
     Parameters
     ----------
     out : path
-        Folder of the run; one that was stopped goes on.
+        Folder of the run; a stopped run resumes.
     sizes : sequence of int
-        Samples n.
+        Numbers n of samples.
     repetitions : int, default 10000
     bandwidth : float, default 0.05
     seed, n_jobs, progress
-        As in :func:`run_canonical`.
+        See :func:`run_canonical`.
 
     Returns
     -------
     polars.DataFrame
-        One row for each size and estimator: ``mean`` over repetitions and its standard error ``se``; ``limit``, what
-        the kernel sees of infinitely many samples; ``bias`` = mean - limit, free of the kernel's blur; ``truth``,
-        ``‖E[y | f]‖²`` at the point; ``nan_share``.
+        One row for each size and estimator: ``mean`` over repetitions and its standard error ``se``; ``limit``, the
+        kernel's limit for infinitely many samples; ``bias`` = mean - limit, free of the kernel's smoothing bias;
+        ``truth``, ``‖E[y | f]‖²`` at the point; ``nan_share``.
     """
     check_sizes("sizes", tuple(sizes), 2)
     check_int("repetitions", repetitions, 2)
@@ -86,7 +86,7 @@ def run_sharpness(
 
 
 def _read(repetitions: int, bandwidth: float, seed: int, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
-    """Rows of one size and the named estimators."""
+    """Rows of results of one size for the named estimators."""
     import polars as pl
 
     size = item.size
@@ -114,7 +114,7 @@ def _read(repetitions: int, bandwidth: float, seed: int, item: CanonicalItem, na
 
 
 def simulate(size: int, repetitions: int, seed: int, bandwidth: float = BANDWIDTH) -> FloatArray:
-    """Estimates of every repetition, (repetitions, 3)."""
+    """Simulate the estimates of all repetitions, (repetitions, 3)."""
     distribution = published(len(POINT))
     most = max(1, _BLOCK // size)
     out = np.empty((repetitions, len(ESTIMATORS)))
@@ -129,7 +129,7 @@ def simulate(size: int, repetitions: int, seed: int, bandwidth: float = BANDWIDT
 
 
 def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
-    """The three estimates from log kernels (R, n) and one-hot outcomes (R, n, K); NaN without a second sample."""
+    """Compute the three estimates from log kernels (R, n) and outcomes (R, n, K); NaN without a second sample."""
     weight = softmax(log_kernel, axis=1)
     mean = np.einsum("rn,rnk->rk", weight, outcome)
     second = np.einsum("rn,rnk->rk", weight**2, outcome)
@@ -143,7 +143,7 @@ def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
 
 @cache
 def seen_at_most(bandwidth: float = BANDWIDTH) -> float:
-    """``‖E[k y] / E[k]‖²``: the square of the kernel's limit of infinitely many samples, from a Sobol sequence."""
+    """``‖E[k y] / E[k]‖²``, the square of the kernel's limit for infinitely many samples, by a Sobol sequence."""
     distribution = published(len(POINT))
     f = spread_out(distribution, _LIMIT_BITS)
     weight = np.exp(_log_kernel(f, bandwidth))

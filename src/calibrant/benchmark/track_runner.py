@@ -1,4 +1,4 @@
-"""Reads the tracks with every estimator: paired evaluation sets, one row per cell, resumable, any number of workers."""
+"""Evaluates all estimators on the tracks: paired evaluation sets, one row per cell, resumable, parallel."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .tracks import TRACKS, TrackDistribution, distributions
 if TYPE_CHECKING:
     import polars as pl
 
-#: Changes whenever the numbers drawn for a run, or its files, change their meaning.
+#: Version of the format: changes whenever the numbers drawn for a run, or its files, change their meaning.
 FORMAT = 1
 SIZES = (30, 60, 120, 250, 500, 1000, 3000)
-#: Sizes of track "consistency", whatever those of the others are.
+#: Sizes of track "consistency", independent of those of the other tracks.
 LARGE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
-#: Scores drawn at a time (the seeds depend on it), and the most rows that all sets of a size have together.
+#: Scores drawn at a time (the seeds depend on it), and the largest total number of rows of the sets of a size.
 CHUNK, MOST_ROWS = 2_000_000, 20_000_000
 #: Estimates of a calibrated model above these count as false alarms.
 ALARMS = (0.01, 0.02)
@@ -39,18 +39,18 @@ KEYS = ("track", "distribution", "notion", "size", "estimator")
 
 @dataclass(frozen=True)
 class TrackConfig:
-    """Configuration of a run of tracks; two runs with equal ones draw the same evaluation sets.
+    """Configuration of a run of tracks; runs with equal configurations draw the same evaluation sets.
 
     Parameters
     ----------
     tracks : tuple of str
     sizes : tuple of int
-        Rows of an evaluation set; track "consistency" has ``large_sizes``.
+        Numbers of rows of evaluation sets; track "consistency" has ``large_sizes``.
     n_sets : int
-        Evaluation sets a size, or fewer where they would have more than 2·10⁷ rows (10 at least, if there are 10).
+        Evaluation sets per size; fewer if they would have more than 2·10⁷ rows, but at least 10 (if there are 10).
     seed : int
     names : tuple of str or None
-        Only distributions of these names; None means all.
+        Names of the distributions; None means all.
     large_sizes : tuple of int
     """
 
@@ -81,16 +81,16 @@ class TrackConfig:
         return tuple(out)
 
     def sets_of(self, size: int) -> int:
-        """Evaluation sets of one size."""
+        """Number of evaluation sets of one size."""
         return min(self.n_sets, max(10, MOST_ROWS // size))
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration and the versions that its numbers depend on, as JSON holds them."""
+        """The configuration and the versions that its numbers depend on, for JSON."""
         return described(self, "numpy", "scipy", format=FORMAT)
 
 
 class TrackItem(NamedTuple):
-    """One unit of work: a piece of results is one file."""
+    """One unit of work, whose results are stored in files of their own."""
 
     distribution: TrackDistribution
     sizes: tuple[int, ...]
@@ -115,22 +115,22 @@ def run_tracks(
     large_sizes: Sequence[int] = LARGE_SIZES,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Read every distribution of some tracks with every estimator.
+    """Evaluate every estimator on every distribution of some tracks.
 
     Parameters
     ----------
     tracks : sequence of str
         Some of ``TRACKS``.
     out : path
-        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run that was
-        stopped, at whatever moment, goes on from its pieces and ends with the same results.
+        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run stopped at
+        any moment resumes from its pieces and ends with the same results.
     sizes, n_sets, seed, names, large_sizes
         See :class:`TrackConfig`.
     estimators : mapping of str to Estimator or Entry, or None
-        By the name that results carry; None means the paper's 15 curves and ours. In a folder with results, only
-        those that are not there yet are read, on the same evaluation sets as the others.
+        Estimators by their names in the results. None: the paper's 15 curves and ours. In a folder with results, only
+        new estimators are evaluated, on the same evaluation sets as the others.
     n_jobs : int or None
-        Processes, None for one a processor; results do not depend on them (``seconds`` apart).
+        Number of processes; None is one per processor. Results do not depend on it, except ``seconds``.
     progress : bool
         Show a bar on standard error.
 
@@ -138,20 +138,20 @@ def run_tracks(
     -------
     polars.DataFrame
         One row per cell (track, distribution, notion, size, estimator), with the columns of the mixtures' results where
-        there is such a thing here:
+        they apply:
 
-        - ``n_classes``, ``norm``, ``sets``, ``definition`` (the estimator as Python writes it), ``seconds`` a set,
+        - ``n_classes``, ``norm``, ``sets``, ``definition`` (the ``repr`` of the estimator), ``seconds`` per set,
         - ``truth``, ``truth_se``, ``calibrated`` (whether the truth is 0),
         - ``mean``, ``sd``, ``bias``, ``rmse``, ``abs_p95``, ``abs_median`` over sets, and ``nan_share``, the share of
-          sets without a number, which the others leave out,
-        - ``rel_p95``, ``rel_median``: those of ``|estimate - truth| / truth``; NaN where calibrated,
-        - ``reading_p95``, ``alarm_0.01``, ``alarm_0.02``: 95th percentile of the estimate, and the share of estimates
-          above 0.01 and above 0.02: the false alarms of a calibrated model.
+          sets without an estimate, which the other columns leave out,
+        - ``rel_p95``, ``rel_median``: quantiles of ``|estimate - truth| / truth``; NaN if calibrated,
+        - ``reading_p95``, ``alarm_0.01``, ``alarm_0.02``: 95th percentile of the estimates, and the shares of estimates
+          above 0.01 and above 0.02, which are false alarms if the model is calibrated.
 
     Raises
     ------
     ValueError
-        When the folder holds a run of another configuration, or an estimator's name stands for another one there.
+        If the folder holds a run of another configuration, or uses an estimator's name for another estimator.
     """
     config = TrackConfig(
         tuple(tracks), tuple(sizes), n_sets, seed, None if names is None else tuple(names), tuple(large_sizes)
@@ -168,7 +168,7 @@ def collect(folder: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def summarize(results: pl.DataFrame) -> pl.DataFrame:
-    """Medians over distributions by track, notion, size and estimator, with false alarms where calibrated.
+    """Medians over distributions by track, notion, size and estimator, with false alarms of calibrated ones.
 
     ``distributions`` and ``calibrated`` count the two kinds. For the miscalibrated: medians of ``rel_p95``,
     ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. For the calibrated: mean ``false_alarm`` (estimate),
@@ -197,7 +197,7 @@ def summarize(results: pl.DataFrame) -> pl.DataFrame:
 def evaluation_sets(
     distribution: TrackDistribution, size: int, config: TrackConfig
 ) -> Sequence[tuple[int, np.random.Generator]]:
-    """Numbers of sets, and their generators, chunk by chunk: a function of the cell and the seed only."""
+    """Numbers of sets, and their generators, chunk by chunk, which depend only on the cell and the seed."""
     count = config.sets_of(size)
     width = distribution.n_classes if "classwise" in distribution.notions else 1
     most = max(1, CHUNK // (size * width))
@@ -211,7 +211,7 @@ def evaluation_sets(
 def estimates(
     distribution: TrackDistribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """Errors that estimators give for one size's sets, and seconds, by (notion, name)."""
+    """Estimated errors for the sets of one size, and seconds, by (notion, name)."""
     keys = [(notion, name) for notion in distribution.notions for name in entries]
     values: dict[tuple[str, str], list[FloatArray]] = {key: [] for key in keys}
     seconds = dict.fromkeys(keys, 0.0)
@@ -235,7 +235,7 @@ def _alarms(values: FloatArray) -> dict[str, float]:
 
 
 def _read(config: TrackConfig, entries: Entries, item: TrackItem, names: list[str]) -> pl.DataFrame:
-    """Rows of one item and the named estimators."""
+    """Rows of results of one item for the named estimators."""
     import polars as pl
 
     d = item.distribution

@@ -1,4 +1,4 @@
-"""`Calibrator`: base class of all calibrators; a scikit-learn classifier whose features are scores."""
+"""`Calibrator`: base class of all calibrators, a scikit-learn classifier whose features are scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..exceptions import CalibrantWarning
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .newton import Solution
 
-#: Where probabilities are clipped before a logarithm is taken.
+#: Probabilities are clipped to [EPS, 1 - EPS] before a logarithm is taken.
 EPS = 1e-12
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: Fitted calibrators with scores and further features.
@@ -37,7 +37,7 @@ _DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1
 
 
 def parameter(default: Any, check: Callable[[str, Any], Any]) -> Any:
-    """A parameter of a calibrator: its default, and ``check(name, value)``, which raises where the value is none."""
+    """A parameter of a calibrator: its default, and ``check(name, value)``, which raises if the value is invalid."""
     return field(default=default, metadata=checked_by(check))
 
 
@@ -47,7 +47,7 @@ def checked_by(check: Callable[[str, Any], Any]) -> dict[str, Any]:
 
 
 def check_parameters(owner: Any) -> None:
-    """Judge the parameters of a calibrator or a model, each by its own check."""
+    """Check the parameters of a calibrator or a model, each by its own check."""
     for one in fields(owner):
         if check := one.metadata.get("check"):
             check(one.name, getattr(owner, one.name))
@@ -55,12 +55,12 @@ def check_parameters(owner: Any) -> None:
 
 @dataclass(frozen=True)
 class Fitted(Field):
-    """A fitted calibrator, of these classes or of those of one against the rest."""
+    """A fitted calibrator, for the same classes or for one class against the rest."""
 
     binary: bool = False
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Kind and number of classes."""
+        """Check the type and the number of classes."""
         one = isinstance(value, ClassifierMixin) and hasattr(value, "classes_")
         if not one or (self.binary and not hasattr(value, "_map")):
             raise ValueError(f"{name} must be a fitted calibrator{' of two classes' if self.binary else ''}")
@@ -71,55 +71,55 @@ class Fitted(Field):
 
 @dataclass(frozen=True)
 class Later(Field):
-    """An attribute that earlier versions did not save: None stands for it."""
+    """An attribute that earlier versions did not save: it may be None."""
 
     of: Field
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """None, or as the field."""
+        """Check the value unless it is None."""
         if value is not None:
             self.of.check(name, value, sizes)
 
 
-#: Attributes of a fit by steps.
+#: Attributes of an iterative fit.
 STEPS = {"gradient_norm_": Number(0), "n_iter_": Number(0, whole=True)}
 PROBABILITIES = (0.0, 1.0)
 
 
 @dataclass(eq=False, repr=False)
 class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of calibrators: maps a classifier's scores to probabilities.
+    """Base class of calibrators, which map a classifier's scores to probabilities.
 
     Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
     Their parameters are fields of a dataclass, each with its check (:func:`parameter`); ``_check_parameters`` adds
-    conditions on several.
+    conditions that involve several of them.
 
     Parameters
     ----------
     input : {"probability", "logit", "margin"}, default "probability"
-        The kind of the scores. ``"probability"``: 1-D, of the second class, or 2-D with rows that sum to 1.
-        ``"logit"``: log odds (1-D), or rows of a softmax (2-D). ``"margin"``: any real scores, such as those of
+        The kind of scores. ``"probability"``: 1-D, for the second class, or 2-D with rows that sum to 1.
+        ``"logit"``: log odds (1-D), or inputs of a softmax (2-D). ``"margin"``: any real scores, such as those of
         ``decision_function``.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns of the scores; 1-D scores are of the second. Default: the column names
-        of a data frame if they are the labels, else the sorted unique labels.
+        The labels, in the order of the columns of the scores; 1-D scores are for the second label. Default: the column
+        names of a data frame if they are the labels, else the sorted unique labels.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         The labels, in column order.
     prior_ : ndarray of shape (K,)
-        Share of each class among the rows of ``fit``, weighted.
+        Weighted share of each class among the rows passed to ``fit``.
     n_features_in_ : int
         Number of columns of the scores.
     feature_names_in_ : ndarray, of frames with names
-        Names of the columns.
+        Names of the columns of the scores.
 
     See Also
     --------
     calibrant.calibrators.BinaryCalibrator : Base class for two classes.
     calibrant.CalibratedModel : A classifier together with its calibrator.
-    calibrant.AutoCalibrator : The calibrator to begin with.
+    calibrant.AutoCalibrator : The recommended first choice.
 
     Examples
     --------
@@ -136,31 +136,31 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
     _: KW_ONLY
     input: str = "probability"
     labels: Any = None
-    #: Fitted attributes beside those of every calibrator, with their types: a saved one must have them.
+    #: Fitted attributes in addition to those of every calibrator, with their types: a saved calibrator must have them.
     _state: ClassVar[Mapping[str, Field]] = {}
-    #: Whether pictures of the map show its ``predict_interval``.
+    #: Whether plots of the map show its ``predict_interval``.
     _draws_interval: ClassVar[bool] = False
 
     @property
     def _several(self) -> bool:
-        """Whether the map was fitted to rows with several labels."""
+        """Whether the map was fitted to rows with several labels each."""
         return bool(vars(self).get("several_", False))
 
     @property
     def _takes_labels(self) -> bool:
-        """Whether ``y`` of shape (n, L) may have rows with several labels."""
+        """Whether ``y`` may be of shape (n, L), with several labels per row."""
         return False
 
     @property
     def _parts_rows(self) -> bool:
-        """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
+        """Whether rows are split into folds or halves, so that a weighted row cannot stand for several rows."""
         given = (getattr(self, name, ()) for name in ("calibrator", "calibrators"))
         held = [calibrator_of(one, 2) for v in given for one in (v if isinstance(v, (list, tuple)) else [v])]
         return any(one._parts_rows for one in held if isinstance(one, Calibrator))
 
     @property
     def _merges(self) -> bool:
-        """Whether several that were fitted to folds have a rule of their own, ``_merged(members, weights)``."""
+        """Whether calibrators fitted to folds are merged by a rule of their own, ``_merged(members, weights)``."""
         return False
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -169,27 +169,27 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, K)
-            Scores of rows that the classifier was not trained on, of the kind given by ``input``.
+            Scores for rows that the classifier was not trained on, of the kind given by ``input``.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional
-            Non-negative; whole numbers equal repeated rows.
+            Non-negative weights; integer weights are equivalent to repeated rows.
         """
         self._check_parameters()
         with working(f"{type(self).__name__}.fit"):
             return self._fit_checked(read_sample(self, scores, y, sample_weight))
 
     def _fit_sample(self, sample: CalibrationSample, **more: Any) -> Self:
-        """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.
+        """Fit to rows that were checked already, with columns in the order of their classes.
 
-        ``more`` is what :meth:`_from_features` gives of these rows.
+        ``more`` is the output of :meth:`_from_features` for these rows.
         """
         self.order_ = None
         self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
         return self._fit_checked(sample, **more)
 
     def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
-        """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
+        """Clones fitted to several samples, which have no row in common: scores of models trained on other rows."""
         return [clone(self)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
 
     def _fit_checked(self, sample: CalibrationSample, **more: Any) -> Self:
@@ -206,7 +206,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
-        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
+        """Predict calibrated probabilities (float64), with columns in the order of ``classes_``.
 
         Parameters
         ----------
@@ -216,20 +216,20 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         Returns
         -------
         ndarray of shape (n, K)
-            One row of probabilities per row.
+            Probabilities of the K classes, one row per row of ``scores``.
         """
         check_is_fitted(self)
         return self._probabilities(read_scores(self, scores, self.input))
 
     def _probabilities_of(self, scores: Scores, **more: Any) -> FloatArray:
-        """As :meth:`predict_proba`, of scores that were judged already, in the order of the classes.
+        """Predict probabilities from scores that were checked already, with columns in the order of the classes.
 
-        ``more`` is what :meth:`_from_features` gives.
+        ``more`` is the output of :meth:`_from_features`.
         """
         return self._probabilities(scores)
 
     def predict(self, scores: Any) -> AnyArray:
-        """Most probable class of each row; ties go to the first.
+        """Predict the most probable class of each row; ties go to the first class.
 
         Parameters
         ----------
@@ -239,13 +239,13 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         Returns
         -------
         ndarray of shape (n,)
-            Labels.
+            Predicted labels.
         """
         best = self.predict_proba(scores).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def transform(self, scores: Any) -> FloatArray:
-        """Calibrated probabilities, for use in a pipeline (``set_output`` returns them as a frame).
+        """Return calibrated probabilities, for use in a pipeline (as a data frame with ``set_output``).
 
         Parameters
         ----------
@@ -260,18 +260,18 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return self.predict_proba(scores)
 
     def _keep(self, found: Solution, *, warn: bool = True) -> FloatArray:
-        """Where a fit ended; keeps how near to the optimum that is, and warns where it is not there."""
+        """Parameters at which a fit ended; stores its convergence diagnostics, and warns if it did not converge."""
         if warn:
             found.warn(type(self).__name__)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
         return found.x
 
     def _from_features(self, X: Any) -> dict[str, Any]:
-        """Features of a model that ``fit`` and ``predict_proba`` need beside its scores: mostly none."""
+        """Features of a model that ``fit`` and ``predict_proba`` need in addition to its scores; mostly none."""
         return {}
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
-        """Names of the columns of :meth:`transform`: ``probability_<class>``.
+        """Return the names of the columns of :meth:`transform`: ``probability_<class>``.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return np.asarray([f"probability_{label}" for label in self.classes_], dtype=object)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """HTML for notebooks: once fitted the map and the parameters found, before that scikit-learn's diagram."""
+        """HTML for notebooks: scikit-learn's diagram, or once fitted the map and its fitted parameters."""
         bundle = dict(super()._repr_mimebundle_(**options))
         if "text/html" in bundle and hasattr(self, "classes_"):
             given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
@@ -297,7 +297,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return bundle
 
     def _figure_html(self) -> str:
-        """The map of two classes, where matplotlib can draw it."""
+        """A plot of the map for two classes, if matplotlib is installed."""
         if len(self.classes_) != 2 or getattr(self, "input", "probability") not in _DRAWN:
             return ""
         nodes = np.linspace(0, 1, 201)
@@ -312,7 +312,7 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
             return ""
 
     def _words_html(self) -> str:
-        """Its name and the numbers that it found."""
+        """The calibrator's name and fitted numbers."""
         found = {
             name: value
             for name, value in vars(self).items()
@@ -326,15 +326,15 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
         return lead + rows
 
     def _check(self, sample: CalibrationSample) -> None:
-        """Judge parameters and scores before anything is fitted."""
+        """Check parameters and scores before anything is fitted."""
         self._check_parameters()
         self._check_scores(sample)
 
     def _check_scores(self, sample: CalibrationSample) -> None:
-        """Judge the kind and the shape of scores."""
+        """Check the kind and the shape of scores."""
 
     def _check_parameters(self) -> None:
-        """Judge parameters."""
+        """Check parameters."""
         if isinstance(self.labels, Iterator):
             raise TypeError(
                 f"labels must be a sequence of labels, which can be read again; got {received(self.labels)}"
@@ -362,13 +362,13 @@ class Calibrator(Documented, ClassifierMixin, TransformerMixin, BaseEstimator): 
 
 
 class BinaryCalibrator(Calibrator):
-    """A calibrator of two classes: scores are 1-D, or two columns; :class:`OneVsRest` makes one of K classes of it.
+    """Base class of calibrators for two classes, with 1-D or two-column scores.
 
     Subclasses define ``_map(scores)``: probabilities of the second class, (n,).
 
     See Also
     --------
-    calibrant.calibrators.OneVsRest : Makes a calibrator of K classes of it.
+    calibrant.calibrators.OneVsRest : Extends a binary calibrator to K classes.
     calibrant.calibrators.Calibrator : Base class for any number of classes.
 
     Examples
@@ -408,13 +408,13 @@ class BinaryCalibrator(Calibrator):
 
 
 def needs_fitted(attribute: str) -> Callable[[Method], Method]:
-    """A method that is there unless its calibrator was saved by an earlier version, which did not save an attribute."""
+    """Make a method available unless its calibrator was saved by an earlier version, without the attribute."""
     found: Callable[[Method], Method] = available_if(lambda self: getattr(self, attribute, True) is not None)
     return found
 
 
 def average(members: FittedWithScores, weights: FloatArray) -> FloatArray:
-    """Probabilities (n, K) of several fitted ones: by a rule of their own, if all have it, else their weighted mean."""
+    """Probabilities (n, K) of several fitted calibrators: merged by their own rule if all share one, else averaged."""
     first = members[0][0]
     if all(type(one) is type(first) and one._merges for one, _, _ in members):
         return np.asarray(first._merged(members, weights))
@@ -428,19 +428,19 @@ def calibrator_of(calibrator: Any, n_classes: int) -> Any:
 
 
 def fitted_to(calibrator: str | Calibrator, sample: CalibrationSample) -> Calibrator:
-    """A clone that was fitted to a sample, whose labels and kind of scores replace its own."""
+    """A clone fitted to a sample, whose labels and kind of scores replace those of the calibrator."""
     chosen = clone(calibrator_of(calibrator, sample.n_classes))
     one: Calibrator = chosen.set_params(input=sample.scores.kind, labels=list(sample.classes))
     return one._fit_sample(sample)
 
 
-#: Begin the warnings of rows without the subgroups or features that a calibrator was fitted with.
+#: First words of the warnings for rows without the subgroups or features that a calibrator was fitted with.
 WITHOUT_SUBGROUPS = "SubgroupCalibrator was fitted with subgroups"
 WITHOUT_FEATURES = "SegmentCalibrator was fitted with features"
 
 
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:
-    """Response to an array, without scikit-learn's warning that the fit knew names of columns."""
+    """Response to an array, without scikit-learn's warning that the calibrator was fitted with column names."""
     with warnings.catch_warnings():
         # An array has neither names nor subgroups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
@@ -450,7 +450,7 @@ def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = 
 
 
 def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:
-    """Probabilities (n, K) in the order of ``classes_`` as columns in the order that the calibrator was fitted to."""
+    """Reorder probabilities (n, K) from the order of ``classes_`` to that of the columns passed to ``fit``."""
     order = calibrator.order_
     if order is None:
         return p
@@ -459,12 +459,12 @@ def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:
     return out
 
 
-#: Where probabilities are clipped.
+#: Check of the value at which probabilities are clipped.
 check_eps = partial(check_number, above=0, below=0.5)
 
 
 def check_not_negative(name: str, value: Any) -> float:
-    """Judge a finite number of at least 0."""
+    """Check that a value is a finite number of at least 0."""
     if not is_real(value):
         raise TypeError(f"{name} must be a number >= 0; got {received(value)}")
     if not 0 <= value < np.inf:
@@ -473,12 +473,12 @@ def check_not_negative(name: str, value: Any) -> float:
 
 
 def check_seed(name: str, value: Any) -> None:
-    """Judge ``random_state``."""
+    """Check ``random_state``."""
     check_random_state(value)
 
 
 def check_shrinkage(name: str, value: Any) -> None:
-    """Judge ``shrinkage``: "auto", or a number of at least 0."""
+    """Check ``shrinkage``: "auto", or a number of at least 0."""
     if isinstance(value, str):
         check_choice(name, value, ("auto",))
     else:
@@ -486,7 +486,7 @@ def check_shrinkage(name: str, value: Any) -> None:
 
 
 def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: bool = False) -> None:
-    """Judge a calibrator that is part of another."""
+    """Check a calibrator that is part of another."""
     wanted = "a binary calibrator such as PlattScaling()" if binary else "a calibrator such as TemperatureScaling()"
     if not (optional and value is None):
         wanted = f"{'None or ' * optional}{wanted}, or the name of one"
@@ -494,7 +494,7 @@ def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: b
 
 
 def check_calibrators(name: str, value: Any) -> None:
-    """Judge a list of calibrators."""
+    """Check a list of calibrators."""
     if not isinstance(value, (list, tuple)) or not value:
         raise TypeError(f"{name} must be a list of one or more calibrators; got {received(value)}")
     for one in value:
@@ -531,6 +531,6 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _shown(values: FloatArray) -> Any:
-    """Numbers with four decimals, small ones with three digits: a variance of 0.00002 is not 0."""
+    """Numbers with four decimals, small ones with three significant digits."""
     small = np.array([float(f"{v:.3g}") for v in values.ravel()]).reshape(values.shape)
     return np.where(np.abs(values) < 0.1, small, np.round(values, 4)).tolist()

@@ -1,4 +1,4 @@
-"""Trees that move the logits of a calibrator's map, boosted by LightGBM from these logits on."""
+"""LightGBM trees that correct the logits of a calibrator's map, boosted from these logits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .crossval import Folds
 from .segment_offsets import RepairRows
 from .temperature import softmax
 
-#: Rounds at most, and rounds without a gain on held-out rows after which a fold stops.
+#: Maximum number of rounds, and rounds without a gain on held-out rows after which a fold stops.
 _MOST, _PATIENCE = 1000, 50
 _TREES = {
     "learning_rate": 0.1,
@@ -32,7 +32,7 @@ _TREES = {
 
 
 def need_lightgbm() -> None:
-    """ImportError without LightGBM."""
+    """Raise ImportError if LightGBM is not installed."""
     if find_spec("lightgbm") is None:
         raise ImportError(
             'SegmentCalibrator(learner="boosting") needs lightgbm, which is not installed: '
@@ -42,14 +42,14 @@ def need_lightgbm() -> None:
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """Trees of LightGBM, and the features that they read."""
+    """LightGBM trees, and the features that they use."""
 
     features: Sequence[Feature]
     booster: Any
     rounds: int | None = None
 
     def repaired(self, p: FloatArray, codes: AnyArray) -> FloatArray:
-        """Probabilities (n, K), moved by the trees."""
+        """Probabilities (n, K), corrected by the trees."""
         raw = self.booster.predict(_columns(self.features, p, codes), raw_score=True, num_iteration=self.rounds)
         logits = np.log(np.maximum(p, EPS))
         return softmax(logits + (raw if raw.ndim == 2 else np.column_stack([np.zeros(len(raw)), raw])))
@@ -57,7 +57,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class Boosting:
-    """Boosts as long as held-out rows gain by it."""
+    """Boosting, for as long as held-out rows improve."""
 
     features: Sequence[Feature]
     seed: int
@@ -65,7 +65,7 @@ class Boosting:
     def cross_fitted(
         self, rows: RepairRows, folds: Folds, parts: Sequence[RepairRows], held: FloatArray
     ) -> tuple[BoostedTrees | None, FloatArray]:
-        """As that of a search for segments: trees by all rows, and probabilities by trees that did not see the row."""
+        """As for segments: trees fitted to all rows, and probabilities of each row by trees that did not see it."""
         fits, curves = [], []
         for (_, test), part in zip(folds, parts, strict=True):
             judged = RepairRows(held[test], rows.sample.part(test), rows.codes[:, test])
@@ -83,7 +83,7 @@ class Boosting:
         return BoostedTrees(self.features, booster), out
 
     def _boosted(self, rows: RepairRows, rounds: int, judged: RepairRows | None) -> tuple[Any, FloatArray]:
-        """Trees, and the mean log-loss of the judged rows after each."""
+        """Trees, and the mean log-loss of the judged rows after each round."""
         import lightgbm
 
         k = rows.p.shape[1]
@@ -121,7 +121,7 @@ class Boosting:
 
 
 def _columns(features: Sequence[Feature], p: FloatArray, codes: AnyArray) -> FloatArray:
-    """Codes of features, NaN where missing or not seen, and the scores' logits, (n, F + 1) or (n, F + K)."""
+    """Codes of features, NaN if missing or unseen, and the scores' logits, (n, F + 1) or (n, F + K)."""
     logits = np.log(np.maximum(p, EPS))
     scores = (logits[:, 1] - logits[:, 0])[:, None] if p.shape[1] == 2 else logits
     values = codes.T.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Repairs what a calibrator's map leaves wrong in segments of rows, as far as held-out rows gain by it."""
+"""Recalibration of segments of rows in which a common map is miscalibrated, if held-out rows improve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .select import AutoCalibrator
 
 _LEARNERS = ("segments", "boosting")
 _COMMON, _REPAIRED = "common", "repaired"
-#: How much more trees must gain: times ``caution``.
+#: Factor of ``caution`` for trees, which must gain more.
 _OF_TREES = 2.0
 _KINDS = ("number", "date", "duration", "category")
 
@@ -60,50 +60,50 @@ def _check_columns(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class _NoBooster(Field):
-    """Trees of LightGBM, which are not saved."""
+    """LightGBM trees, which are not saved."""
 
     def check(self, name: str, value: Any, sizes: Any) -> None:
-        """None."""
+        """Require None."""
         need(value is None, f"{name} must be null: trees are not saved")
 
 
 @dataclass(eq=False, repr=False)
 class SegmentCalibrator(Calibrator):
-    r"""A common map, and a repair of segments of rows in which it is wrong; only where held-out rows gain by it.
+    r"""A common map, with a repair of segments in which it is miscalibrated, if the repair improves held-out rows.
 
-    A common calibrator gives probabilities q. Then segments are searched as by :func:`calibrant.find_segments` (rows
-    for which up to three conditions on features hold), each beyond the map and the segments before it, and each moves
-    the logits of its rows:
+    A common calibrator gives probabilities q. Segments, sets of rows that meet up to three conditions on features, are
+    then searched one by one as by :func:`calibrant.find_segments`, each given the map and the earlier segments. Each
+    shifts the logits of its rows:
 
     .. math:: \log r_{ik} = \log q_{ik} + \beta_k + \sum_{j:\, i \in S_j} \gamma_{jk} + \text{const}, \qquad
         \gamma_{jk}, \beta_k \sim N(0, \sigma^2), \; \sum_k \gamma_{jk} = 0
 
-    All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The part a is
-    the one that :class:`AutoCalibrator` grants to a change, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 /
-    \text{gain}^2)_+` by the gain of r on held-out rows, for which map, search and offsets are made again without them;
-    c is ``caution``, of trees twice that.
+    All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The weight a
+    is that of a change in :class:`AutoCalibrator`, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+`,
+    with the gain of r over q on held-out rows; map, search and offsets are refitted without these rows. The factor c
+    is ``caution``, or twice that for trees.
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The common map; default :class:`AutoCalibrator` with this ``caution``, which leaves scores alone where nothing
-        is gained. Its ``input`` and ``labels`` are replaced by those given here.
+        The common map; by default :class:`AutoCalibrator` with this ``caution``, which keeps scores unchanged without
+        evidence of a gain. Its ``input`` and ``labels`` are replaced by those given here.
     features : str, int, or list of these, optional
-        Columns of a model's features that are searched, for use in :class:`CalibratedModel`; by default all. Otherwise
-        features go to ``fit`` and ``predict_proba`` as ``features=``.
+        Columns of a model's features to search, within :class:`CalibratedModel`; by default all. Outside of it,
+        features are passed to ``fit`` and ``predict_proba`` as ``features=``.
     learner : {"segments", "boosting"}, default "segments"
-        ``"boosting"``: r has trees of at most eight leaves on features and score instead of segments, boosted by
-        LightGBM from the logits of q on, until held-out rows no longer gain. Needs ``calibrant[boost]``; it repairs
-        more where a model is wrong in many ways, says nothing of where, and cannot be saved as JSON.
+        ``"boosting"``: instead of segments, r uses LightGBM trees of at most eight leaves on features and score,
+        boosted from the logits of q until held-out rows no longer improve. Requires ``calibrant[boost]``; it repairs
+        more if a model is wrong in many ways, but does not show where, and cannot be saved as JSON.
     max_terms : int from 1 to 4, default 3
-        Conditions of a segment at most.
+        Maximum number of conditions per segment.
     max_segments : int, default 20
-        Segments at most.
+        Maximum number of segments.
     cv : int, default 5
-        Number of stratified folds that judge the repair; fewer where a class has fewer rows.
+        Number of stratified folds that evaluate the repair; fewer if a class has fewer rows.
     caution : float >= 0, default 4
-        Twice the squared standard errors that the squared gain must exceed: what a change risks against what it gains.
-        Trees must gain twice as many.
+        The squared gain must exceed ``caution / 2`` squared standard errors, or twice as many for trees: larger values
+        avoid more harm, and forgo more gains.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -112,37 +112,37 @@ class SegmentCalibrator(Calibrator):
     common_ : fitted calibrator
         The common map.
     weight_ : float
-        The part a; 0 if nothing was found, or nothing earned.
+        The weight a; 0 if no segment was found, or if the repair has no supported gain.
     segments_ : list of M str
-        Conditions of the segments, as ``"region is north and age ≥ 60"``.
+        Conditions of the segments, such as ``"region is north and age ≥ 60"``.
     offsets_ : ndarray of shape (M + 1, K)
-        :math:`\gamma_j` of the segments, and last β; for two classes the offset of the log odds is the second minus the
-        first.
+        :math:`\gamma_j` of the segments, then β in the last row; for two classes the offset of the log odds is the
+        second minus the first.
     left_out_ : dict
-        Features that are not used, and why.
+        Unused features, with the reason for each.
     rules_ : list of M ndarray of shape (T, 3)
-        Conditions by numbers: place of the feature in ``features_``, first code, end.
+        Conditions as integers: index of the feature in ``features_``, first code, and end of the codes (exclusive).
     features_ : list of dict
-        How values of the features that are used become codes.
+        Coding of the values of each used feature.
     booster_ : lightgbm.Booster or None
-        The trees.
+        The trees; None for segments.
 
     See Also
     --------
     calibrant.find_segments : Where the model is wrong, with p-values.
-    calibrant.calibrators.SubgroupCalibrator : Subgroups that are named.
-    calibrant.CalibratedModel : The classifier that passes its features: ``CalibratedModel(model, "segments")``.
+    calibrant.calibrators.SubgroupCalibrator : The same for given subgroups.
+    calibrant.CalibratedModel : Passes its features on: ``CalibratedModel(model, "segments")``.
 
     Notes
     -----
-    Features are read as by :func:`calibrant.find_segments`; new values of a category are in no segment that names one.
-    A search ends where its best segment exceeds little what the best of as many independent ones has by chance, which
-    is a rule for prediction: p-values are those of :func:`calibrant.find_segments`. Several classes: each is searched
-    against the others. A segment and its complement have a variance of outcomes, :math:`\sum q (1 - q)`, of 20 at
-    least: with fewer rows, or rarer outcomes, the common map remains. How often log-loss on new rows rises, and what is
-    repaired: ``benchmarks/coverage/segment_calibrator.md``; beside MCGrad: ``segment_calibrator_data.md`` there. Cost:
-    ``cv + 1`` common maps (of an :class:`AutoCalibrator` the choice is made once), and as many times ``max_segments``
-    searches of O(n F) for each of twenty parents.
+    Features are read as by :func:`calibrant.find_segments`; new values of a category belong to no segment with a
+    condition on it. The search stops when its best segment barely exceeds the chance level of the best of as
+    many independent ones; this is a rule for prediction (p-values are those of :func:`calibrant.find_segments`). For
+    several classes, each is searched against the others. A segment and its complement must have a variance of outcomes,
+    :math:`\sum q (1 - q)`, of at least 20; with fewer rows, or rarer outcomes, the common map remains. How often the
+    log-loss on new rows increases, and how much is repaired: ``benchmarks/coverage/segment_calibrator.md``; comparison
+    with MCGrad: ``segment_calibrator_data.md`` there. Cost: ``cv + 1`` fits of the common map (the choice of an
+    :class:`AutoCalibrator` is made once), each with ``max_segments`` searches of O(n F) for each of twenty parents.
 
     References
     ----------
@@ -192,9 +192,9 @@ class SegmentCalibrator(Calibrator):
         Parameters
         ----------
         features : array of shape (n, F), mapping, data frame, or list of columns, optional
-            Features of each row, as ``X`` of :func:`calibrant.find_segments`; without them the common map remains.
+            Features of each row, as ``X`` of :func:`calibrant.find_segments`; without them only the common map is used.
         groups : array-like of shape (n,), optional
-            Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
+            Rows of a group may be dependent. Folds keep groups together, and standard errors are clustered by group.
         """
         sample = read_sample(self, scores, y, sample_weight, groups)
         rows = slice(None) if sample.given is None else sample.given
@@ -203,7 +203,7 @@ class SegmentCalibrator(Calibrator):
             return self._fit_checked(sample, coded=coded)
 
     def _fit_sample(self, sample: CalibrationSample, features: Any = None, **more: Any) -> Self:
-        """As :meth:`fit`, of rows that were judged already; ``features`` has those of these rows."""
+        """As :meth:`fit`, for checked rows; ``features`` are those of these rows."""
         coded = None if features is None else _coded(features, len(sample.codes), sample, slice(None))
         return super()._fit_sample(sample, coded=coded)
 
@@ -213,14 +213,14 @@ class SegmentCalibrator(Calibrator):
         Parameters
         ----------
         features : array of shape (n, F), mapping, data frame, or list of columns, optional
-            Features of each row, with the names that they had in ``fit``; without them rows have the common map, with
-            a CalibrantWarning if there is a repair.
+            Features of each row, with the same names as in ``fit``; without them the common map is used, with a
+            CalibrantWarning if there is a repair.
         """
         check_is_fitted(self)
         return self._probabilities_of(read_scores(self, scores, self.input), features=features)
 
     def _probabilities_of(self, scores: Scores, features: Any = None, **more: Any) -> FloatArray:
-        """As :meth:`predict_proba`, of scores that were judged already."""
+        """As :meth:`predict_proba`, for checked scores."""
         return self._moved(self.common_._probabilities_of(scores), features)
 
     def _moved(self, p: FloatArray, features: Any) -> FloatArray:
@@ -239,18 +239,18 @@ class SegmentCalibrator(Calibrator):
         return np.asarray((1 - self.weight_) * p + self.weight_ * repaired)
 
     def predict(self, scores: Any, features: Any = None) -> AnyArray:
-        """Most probable class of each row; the first of equals.
+        """Most probable class of each row; the first in case of ties.
 
         Parameters
         ----------
         features : array of shape (n, F), mapping, data frame, or list of columns, optional
-            Features of each row, with the names that they had in ``fit``.
+            Features of each row, with the same names as in ``fit``.
         """
         return np.asarray(self.classes_[self.predict_proba(scores, features).argmax(axis=1)])
 
     @property
     def segments_(self) -> list[str]:
-        """Conditions of the segments in words."""
+        """Conditions of the segments, in words."""
         held = Features(tuple(map(_feature_of, self.features_)), np.zeros((0, 0)), {}, ())
         return [held.said(_rule_of(rule)) for rule in self.rules_]
 
@@ -261,18 +261,18 @@ class SegmentCalibrator(Calibrator):
 
     @property
     def _merges(self) -> bool:
-        """Common maps by their own rule, before the repair."""
+        """Whether members are merged: common maps by their own rule, before the repair."""
         return True
 
     @classmethod
     def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
-        """The average of the common maps, as each member repairs it."""
+        """Average of the members' repairs of the average of the common maps."""
         p = average([(one.common_, scores, {}) for one, scores, _ in members], weights)
         each = zip(weights, members, strict=True)
         return np.asarray(sum(w * one._moved(p, more.get("features")) for w, (one, _, more) in each))
 
     def _from_features(self, X: Any) -> dict[str, Any]:
-        """The features that are searched, from those of a model."""
+        """The features to search, from those of a model."""
         X = np.asarray(X) if isinstance(X, list) else X
         if hasattr(X, "toarray"):
             raise TypeError(f"X must be dense: its columns are searched; got a sparse {type(X).__name__}")
@@ -282,7 +282,7 @@ class SegmentCalibrator(Calibrator):
         return {"features": _safe_indexing(X, columns, axis=1)}
 
     def _words_html(self) -> str:
-        """The part that the repair earned, and the segments."""
+        """The weight of the repair, and the segments."""
         lead = f"{type(self).__name__}, fitted; the repair has the weight {self.weight_:.2f}"
         if not self.rules_:
             return notebook.paragraph(lead)
@@ -310,7 +310,7 @@ class SegmentCalibrator(Calibrator):
         self._repair_where_earned(RepairRows(p, sample, coded.codes), coded, folds, parts, held)
 
     def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
-        """One repair for all, by the rows of all samples: each is judged by what the others say."""
+        """Fit one repair to the rows of all samples; each sample is evaluated by a fit to the others."""
         if len(samples) < 2:
             return super()._fit_each(samples, more)
         for sample in samples:
@@ -350,7 +350,7 @@ class SegmentCalibrator(Calibrator):
     def _repair_where_earned(
         self, rows: RepairRows, coded: Features, folds: Folds, parts: Sequence[RepairRows], held: FloatArray
     ) -> None:
-        """Learn a repair by all rows, and keep the part of it that the held-out rows grant."""
+        """Learn a repair from all rows, and keep it with the weight that the held-out rows support."""
         found, repaired = self._learner(coded).cross_fitted(rows, folds, parts, held)
         if found is None:
             return
@@ -369,7 +369,7 @@ class SegmentCalibrator(Calibrator):
     def _keep_repair(
         self, found: SegmentOffsets | BoostedTrees | None, coded: Features | None, weight: float, k: int
     ) -> None:
-        """Keep the repair that is applied, and the features that it needs."""
+        """Store the repair, and the features that it needs."""
         each = () if found is None or coded is None else coded.each
         self.left_out_ = {} if coded is None else dict(coded.left_out)
         self.weight_ = float(weight)
@@ -395,7 +395,7 @@ class SegmentCalibrator(Calibrator):
         return SegmentOffsets([_rule_of(rule) for rule in self.rules_], self.offsets_)
 
     def _check_fitted(self) -> None:
-        """Features can be made again, and rules name their codes."""
+        """Check that features can be restored, and that rules refer to their codes."""
         need([isinstance(v, str) for v in self.left_out_.values()], "left_out_ must have reasons")
         for one in self.features_:
             need({*one} == {"name", "kind", "cuts", "values", "rare"}, "features_ must have name, kind, cuts, values")
@@ -453,7 +453,7 @@ def _kept(one: Feature) -> dict[str, Any]:
 
 
 def _feature_of(kept: Mapping[str, Any]) -> Feature:
-    """The feature of a coding that was kept."""
+    """The feature of a saved coding."""
     values = tuple(kept["values"])
     return Feature(kept["name"], kept["kind"], kept["cuts"], values, kept["rare"], np.zeros(0, dtype=np.intp))
 

@@ -1,10 +1,10 @@
-r"""A map for each subgroup of rows, shrunk to the common one.
+r"""Calibration maps per subgroup of rows, shrunk towards a common map.
 
 The model is a multinomial logistic one with random effects, fitted by empirical Bayes. Subgroup g has logits
 :math:`z + a_g (z - c) + C \gamma_g`, z the common logarithms of probabilities, c their mean and C the K - 1 orthonormal
 contrasts of classes. Effects :math:`\theta_g = (a_g, \gamma_g)` are normal around their mean, with one standard
 deviation for slopes and one for contrasts (the names of classes do not matter), and the mean is normal around 0 with
-the same ones: where subgroups do not differ, nothing is left to add to the common map.
+the same ones: if subgroups do not differ, the common map remains.
 
 References
 ----------
@@ -38,14 +38,14 @@ from .newton import Curvature, Solution, minimise
 from .temperature import TemperatureScaling, softmax
 
 _MISSING, _ALL = "(missing)", "(all)"
-#: Standard deviations that are tried: of slopes relative to the common one, and of contrasts of logits.
+#: Grids of standard deviations: of slopes relative to the common slope, and of contrasts of logits.
 _SLOPES = np.concatenate([[0.0], np.geomspace(0.02, 1.0, 12)])
 _SHIFTS = np.concatenate([[0.0], np.geomspace(0.02, 3.0, 14)])
 _ROUNDS = 12
 _ROUNDING = 1e-13
-#: Changes of standard deviations that are none.
+#: Changes of standard deviations up to this count as none.
 _SAME = 1e-3
-#: Prior probability of no spread at all, of either.
+#: Prior probability that a standard deviation is 0, for each of the two.
 _NONE = 0.25
 
 
@@ -58,25 +58,25 @@ def _check_column(name: str, value: Any) -> None:
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(Calibrator):
-    r"""A map for each subgroup, shrunk towards a common one.
+    r"""A calibration map for each subgroup, shrunk towards a common map.
 
     The common calibrator gives logits :math:`z = \log q`; those of subgroup g are
 
     .. math:: z + a_g (z - c) + \gamma_g, \qquad a_g \sim N(\bar a, \sigma_a^2),\;
         \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
 
-    with c the mean of z: for two classes a slope and a shift of the log odds. The variation between subgroups, σ, is
-    estimated from all of them (empirical Bayes) and determines the shrinkage: a subgroup stays close to the common map
-    if it has few rows or if subgroups hardly differ. An unseen subgroup has the common map (with the mean effects).
+    with c the mean of z; for two classes, these are a slope and a shift of the log odds. The variation between
+    subgroups, σ, is estimated from all of them (empirical Bayes) and determines the shrinkage: a subgroup stays close
+    to the common map if it has few rows or if subgroups hardly differ. Unseen subgroups have the mean effects.
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The common map, for as many classes as the scores have; default :class:`PlattScaling` for two and
+        The common map, for as many classes as the scores have; by default :class:`PlattScaling` for two and
         :class:`TemperatureScaling` for more. Its ``input`` and ``labels`` are replaced by those given here.
     by : str or int, optional
-        Column of a model's features that names the subgroup, for use in :class:`CalibratedModel`. Otherwise subgroups
-        go to ``fit`` and ``predict_proba`` as ``by=``.
+        Column of a model's features that names the subgroup, within :class:`CalibratedModel`. Outside of it,
+        subgroups are passed to ``fit`` and ``predict_proba`` as ``by=``.
 
     Attributes
     ----------
@@ -85,34 +85,34 @@ class SubgroupCalibrator(Calibrator):
     subgroups_ : ndarray of shape (G,)
         Names of subgroups as text, sorted; only ``"(all)"`` if none were given.
     weights_ : ndarray of shape (G,)
-        Weight of the rows of each.
+        Total weight of the rows of each subgroup.
     slopes_ : ndarray of shape (G,)
-        :math:`a_g`.
+        The slopes :math:`a_g`.
     shifts_ : ndarray of shape (G, K)
-        :math:`\gamma_g`; for two classes the shift of the log odds is the second minus the first.
+        The shifts :math:`\gamma_g`; for two classes the shift of the log odds is the second minus the first.
     mean_slope_, mean_shift_ : float, ndarray of shape (K,)
         Effects of an unseen subgroup.
     slope_sd_, shift_sd_ : float
         Variation between subgroups: :math:`\sigma_a, \sigma_\gamma`.
     centre_ : ndarray of shape (K,)
-        c.
+        The mean c of z.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient where the search for the posterior mode ended, and number of steps.
+        Largest component of the gradient where the search for the posterior mode ended, and number of iterations.
 
     See Also
     --------
-    calibrant.subgroup_calibration : Whether subgroups need maps of their own.
-    calibrant.calibrators.SegmentCalibrator : Subgroups that a search finds.
-    calibrant.CalibratedModel : The classifier that passes the column of subgroups.
+    calibrant.subgroup_calibration : Whether subgroups need separate maps.
+    calibrant.calibrators.SegmentCalibrator : The same for segments found by a search.
+    calibrant.CalibratedModel : Passes the column of subgroups on.
 
     Notes
     -----
     Values of ``by`` are compared as text: 1, 1.0 and "1" are one subgroup; None and NaN form their own subgroup. A
-    subgroup may have a single row. σ² are posterior means, with a prior probability of a quarter that there is none,
-    under likelihoods that are taken as normal around each subgroup's mode: with a handful of rows per subgroup they are
-    too small, and the maps too close to the common one. Eight rows more, of labels that the common map expects, keep
-    fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/subgroup_maps.md`` has it beside a map for each
-    subgroup alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and O(G K³).
+    subgroup may have a single row. The estimates of σ² are posterior means, with prior probability 1/4 of σ = 0 and
+    likelihoods approximated as normal around each subgroup's mode. With a handful of rows per subgroup they are too
+    small, and the maps too close to the common map. Eight pseudo-rows, with the labels expected by the common map, keep
+    fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/subgroup_maps.md`` compares it with separate maps and
+    with the common map. Cost: that of the common calibrator, about thirty passes of O(n K²), and O(G K³).
 
     References
     ----------
@@ -164,7 +164,7 @@ class SubgroupCalibrator(Calibrator):
             return self._fit_checked(sample, names=names)
 
     def _fit_sample(self, sample: CalibrationSample, by: Any = None, **more: Any) -> Self:
-        """As :meth:`fit`, of rows that were judged already; ``by`` has the subgroups of these rows."""
+        """As :meth:`fit`, for checked rows; ``by`` has the subgroups of these rows."""
         return super()._fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
 
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
@@ -173,15 +173,15 @@ class SubgroupCalibrator(Calibrator):
         Parameters
         ----------
         by : array-like of shape (n,), optional
-            Subgroup of each row; without it rows have the map of an unseen subgroup, with a CalibrantWarning if ``fit``
-            had several.
+            Subgroup of each row; without it the map of an unseen subgroup is used, with a CalibrantWarning if there
+            were several in ``fit``.
         """
         check_is_fitted(self)
         read = read_scores(self, scores, self.input)
         return self._probabilities_of(read, by=by)
 
     def _probabilities_of(self, scores: Scores, by: Any = None, **more: Any) -> FloatArray:
-        """As :meth:`predict_proba`, of scores that were judged already."""
+        """As :meth:`predict_proba`, for checked scores."""
         if by is not None:
             return self._of_subgroups(scores, self._places(_names_of(by, scores.n_rows)))
         if len(self.subgroups_) > 1:
@@ -193,12 +193,12 @@ class SubgroupCalibrator(Calibrator):
         return self._probabilities(scores)
 
     def predict(self, scores: Any, by: Any = None) -> AnyArray:
-        """Most probable class of each row; the first of equals.
+        """Most probable class of each row; the first in case of ties.
 
         Parameters
         ----------
         by : array-like of shape (n,), optional
-            Subgroup of each row; without it rows have the map of an unseen subgroup.
+            Subgroup of each row; without it the map of an unseen subgroup is used.
         """
         return np.asarray(self.classes_[self.predict_proba(scores, by).argmax(axis=1)])
 
@@ -231,7 +231,7 @@ class SubgroupCalibrator(Calibrator):
         return self._of_subgroups(scores, np.full(scores.n_rows, -1))
 
     def _of_subgroups(self, scores: Scores, places: IntArray) -> FloatArray:
-        """By the place of each row's subgroup; -1 for none that was seen."""
+        """Probabilities by the index of each row's subgroup; -1 for an unseen one."""
         slopes = np.append(self.slopes_, self.mean_slope_)[places]
         shifts = np.vstack([self.shifts_, self.mean_shift_])[places]
         z = _logits(self.common_._probabilities_of(scores))
@@ -243,7 +243,7 @@ class SubgroupCalibrator(Calibrator):
 
 
 def _logits(q: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, of mean 0 over classes."""
+    """Logarithms of probabilities, with mean 0 over classes."""
     z = np.log(np.maximum(q, EPS))
     return np.asarray(z - z.mean(axis=1, keepdims=True))
 
@@ -283,7 +283,7 @@ class SubgroupRows:
     z : ndarray of shape (n, K)
         Common logits.
     u : ndarray of shape (n, K)
-        The same, centred: slopes multiply them.
+        The same, centred; slopes multiply these.
     targets : ndarray of shape (n, K)
     weights : ndarray of shape (n,)
     start : ndarray of shape (G,)
@@ -300,7 +300,7 @@ class SubgroupRows:
     def of(
         cls, z: FloatArray, targets: FloatArray, weights: FloatArray, subgroups: AnyArray
     ) -> tuple[SubgroupRows, FloatArray]:
-        """Rows in any order, with the subgroup of each: each of 0 … G - 1 has some. Beside them the mean c, (K,)."""
+        """Sort rows by their subgroups, 0 … G - 1 without gaps; also returns the mean c, (K,)."""
         order = np.argsort(subgroups, kind="stable")
         start = np.flatnonzero(np.diff(subgroups[order], prepend=-1))
         centre = np.asarray(weights @ z / weights.sum())
@@ -351,8 +351,8 @@ class Effects:
     each : ndarray of shape (G, K)
     slope_sd, shift_sd : float
     solution : Solution
-        Where the fit of the modes ended: of minus the penalised log-likelihood, divided by the total weight. Its steps
-        are all passes over the rows.
+        End of the fit of the modes; the objective is minus the penalised log-likelihood, divided by the total weight.
+        Its iterations are those of all rounds.
     """
 
     mean: FloatArray
@@ -363,10 +363,10 @@ class Effects:
 
 
 def fit_effects(rows: SubgroupRows) -> Effects:
-    """Posterior modes of effects under the standard deviations of the largest approximate restricted likelihood.
+    """Posterior modes of effects, with variances at their approximate posterior means.
 
-    The likelihood of each subgroup is taken as normal about its present mode, standard deviations are chosen on a grid,
-    modes are found again, and so on until the choice stays. Cost some thirty passes of O(n K²), and grids of O(G K³).
+    The likelihood of each subgroup is approximated as normal around its current mode, variances are averaged over a
+    grid, and modes are refitted, until convergence. Cost: about thirty passes of O(n K²), and grids of O(G K³).
     """
     k, n_subgroups = rows.z.shape[1], len(rows.start)
     x: FloatArray = np.zeros((1 + n_subgroups) * k)
@@ -422,7 +422,7 @@ def _centre(precision: FloatArray, weighted: FloatArray, t: FloatArray) -> tuple
 
 
 def _evidence(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> float:
-    """Log-probability, up to a number, with all effects integrated out of normal likelihoods with these curvatures."""
+    """Log-evidence, up to a constant, with all effects integrated out of normal likelihoods with these curvatures."""
     precision, weighted, logdets = _marginal(curvature, pull, t)
     m, logdet = _centre(precision, weighted, t)
     mean = t * m
@@ -434,7 +434,7 @@ def _evidence(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> float:
 
 
 def _modes(rows: SubgroupRows, start: FloatArray, t: FloatArray) -> Solution:
-    """Standard effects m and v, one after the other, of the largest penalised likelihood, effects being ``t (m + v)``.
+    """Concatenated standard effects m and v of the largest penalised likelihood; the effects are ``t (m + v)``.
 
     The objective is minus the penalised log-likelihood, divided by the total weight.
     """

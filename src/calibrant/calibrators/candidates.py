@@ -1,4 +1,4 @@
-"""Calibrators by short names, and those that a choice tries."""
+"""Calibrators by short name, and the default candidates of a choice."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .temperature import EndSmoothing, EnsembleTemperatureScaling, Identity, Tem
 
 
 def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
-    """Candidates of ``"auto"``, from the simplest, which is to leave the scores unchanged.
+    """Candidates of ``"auto"``, from the simplest to the most flexible.
 
-    Where some scores are exactly 0 or 1, ``"auto"`` also tries :class:`EndSmoothing`.
+    Except for margins, the first is the identity. With scores of exactly 0 or 1, ``"auto"`` adds :class:`EndSmoothing`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
 
     See Also
     --------
-    calibrant.calibrators.select_calibrator : Chooses one of them.
+    calibrant.calibrators.select_calibrator : Chooses one of them, or averages several.
     calibrant.calibrators.named_calibrator : One calibrator by its name.
 
     Examples
@@ -77,7 +77,7 @@ def _composed() -> Calibrator:
     return Composed([EnsembleTemperatureScaling(), _pooled_isotonic()])
 
 
-#: Calibrators by short names; those of two classes are used one against the rest where there are more.
+#: Calibrators by short name; binary ones are applied one-vs-rest to more than two classes.
 NAMED: Mapping[str, Callable[[], Calibrator]] = {
     "identity": Identity,
     "end-smoothing": EndSmoothing,
@@ -113,7 +113,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     Parameters
     ----------
     name : str
-        Such as ``"temperature"``, ``"beta"`` or ``"isotonic"``; the error for an unknown name lists all.
+        A name such as ``"temperature"``, ``"beta"`` or ``"isotonic"``; the error for an unknown name lists all.
     n_classes : int
         Number of classes. With more than two, a binary calibrator is applied one-vs-rest.
 
@@ -129,7 +129,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
 
     See Also
     --------
-    calibrant.calibrators.default_candidates : Those that are tried by default.
+    calibrant.calibrators.default_candidates : The default candidates.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
 def candidates_for(
     sample: CalibrationSample, candidates: Mapping[str, str | Calibrator] | Sequence[str] | None
 ) -> dict[str, Calibrator]:
-    """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
+    """Candidates for a sample, by default or as given and checked, with its labels and kind of scores."""
     if candidates is None:
         tried = default_candidates(sample.n_classes, sample.scores.kind)
         if sample.scores.at_ends(EPS):

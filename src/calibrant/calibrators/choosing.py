@@ -1,4 +1,4 @@
-"""Choosing among calibrators: over folds of one sample, or across samples that share no row."""
+"""Choice among calibrators, over folds of one sample or across disjoint samples."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from .crossval import (
 from .inputs import CalibrationSample
 from .temperature import EndSmoothing, Identity
 
-#: Rows a class that weights are learnt from: of more rows, a part drawn at random. With fewer, calibrators of many
-#: parameters look worse than all rows make them.
+#: Maximum number of rows per class from which weights are learnt; larger samples are subsampled at random. With fewer
+#: rows, calibrators with many parameters look worse than with all rows.
 MOST = 10_000
-#: Weights are proportional to ``exp(-n loss / 10)``, with ``log-loss + 2 Brier`` as the loss: either score has a say.
+#: Weights are proportional to ``exp(-n loss / 10)``, with ``log-loss + 2 Brier`` as the loss: both scores count.
 _POWER, _OF_BRIER = 0.1, 2.0
-#: Calibrators of smaller weight are left out.
+#: Calibrators with smaller weights are left out.
 _LEAST = 0.01
 #: Prior log weights for two classes: the gain of two parameters for real models of another half.
 _LIKELIER = {"ensemble-temperature": 2.0}
-#: Squared standard errors, relative to the squared gain, that are taken from the weight of changes: of the score
-#: that is the goal, and of the other, which is not to suffer; and the factor more where one row makes the gain.
+#: Factors of ``se² / gain²`` that are subtracted from the weight of changes: for the score that is the goal, and for
+#: the other, which must not get worse; and the additional factor if one row makes up the gain.
 _OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
-#: A gain that is none: the fourth power of more is a number.
+#: Gains up to this count as 0; fourth powers of larger ones do not underflow.
 _NOTHING = 1e-60
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Weights of candidates by a rule, and the probabilities that they gave for the held-out rows of a sample.
+    """Weights of candidates by a rule, and their probabilities for the held-out rows of a sample.
 
-    ``identity`` is the name of the scores as they are, and ``base`` that of what is kept where a change does not earn
-    its weight: these scores, those of exactly 0 and 1 smoothed if that is a candidate.
+    ``identity`` is the name of the candidate that leaves scores unchanged, and ``base`` that of the one that keeps the
+    rest of the weight: the identity, or end smoothing if that is a candidate.
     """
 
     goal: str
@@ -72,7 +72,7 @@ class Choice:
 
     @property
     def heaviest(self) -> str:
-        """The candidate of most weight."""
+        """The candidate with the largest weight."""
         return _heaviest(self.weights)
 
     @property
@@ -81,7 +81,7 @@ class Choice:
         return self.heaviest if len(self.weights) == 1 else AVERAGE
 
     def gain(self, score: str) -> MeanDifference:
-        """Decrease of a score on held-out rows, against leaving scores alone; unknown where that is no candidate."""
+        """Decrease of a score on held-out rows, compared with unchanged scores; unknown without the identity."""
         if self.identity is None:
             return UNKNOWN
         return HeldOutEvidence.of(self.averaged, self.sample).gain_over(self.found[self.identity], score, self.sample)
@@ -91,7 +91,7 @@ class Choice:
         return _leader(self.weights, tried)
 
     def leading(self, tried: Mapping[str, Calibrator]) -> tuple[str, float]:
-        """The family that leads, and its share of resamples of the held-out rows in which it does."""
+        """The family that leads, and the share of resamples of the held-out rows in which it does."""
         first = self.leads(tried)
         found = (self._weights_of(some) for some in _resamples(self.sample))
         return first, sum(_leader(weights, tried) == first for weights in found) / _RESAMPLES
@@ -102,7 +102,7 @@ class Choice:
 
     @property
     def averaged(self) -> FloatArray:
-        """The average's probabilities of the held-out rows, (n, K)."""
+        """Probabilities of the held-out rows by the average, (n, K)."""
         out = np.zeros_like(next(iter(self.held.values())))
         for name, weight in self.weights.items():
             out += weight * self.held[name]
@@ -111,7 +111,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choosing:
-    """How a choice is made: by which goal, which rule, over which folds, and by all rows or a part of them."""
+    """Options of a choice: its goal, rule and folds, and whether it uses all rows or a part of them."""
 
     cv: int
     goal: str
@@ -122,11 +122,11 @@ class Choosing:
 
     @property
     def averages(self) -> bool:
-        """Whether several candidates are taken: averages of the best calibrated would be under-confident."""
+        """Whether candidates are averaged; averages of the best calibrated ones would be under-confident."""
         return self.rule == AVERAGE and self.goal != "calibration"
 
     def loss_of(self, p: FloatArray, sample: CalibrationSample) -> float:
-        """Loss by the goal of probabilities (n, K) of a sample's rows."""
+        """Loss, by the goal, of probabilities (n, K) of a sample's rows."""
         if self.goal == "calibration":
             return error_of(p, sample).value
         scale = score_scale(self.goal, sample.n_classes)
@@ -138,7 +138,7 @@ class Choosing:
         sample: CalibrationSample,
         judge: Callable[[FloatArray, CalibrationSample], Estimate] | None = None,
     ) -> Choice:
-        """The choice by folds of a sample; ``judge`` gives the calibration error of each candidate."""
+        """Choose by folds of a sample; ``judge`` gives the calibration error of each candidate."""
         some = self._some(sample)
         folds = folds_of(some.codes, self.cv, self.random_state, some.groups)
         held: dict[str, FloatArray] = {}
@@ -154,7 +154,7 @@ class Choosing:
     ) -> tuple[Choice, list[Calibrator]]:
         """The choice, and a calibrator fitted to each sample.
 
-        Each candidate is fitted once to each sample, and judged by the rows of the next one: evidence of all rows, by
+        Each candidate is fitted once to each sample and evaluated on the next one, so that all rows contribute, with
         fits of the size that is used.
         """
         parts = [self._some(sample, len(samples)) for sample in samples]
@@ -175,7 +175,7 @@ class Choosing:
         return choice, fitted
 
     def _some(self, sample: CalibrationSample, parts: int = 1) -> CalibrationSample:
-        """The rows that weights are learnt from, of one of ``parts`` samples."""
+        """The rows from which weights are learnt, of one of ``parts`` samples."""
         n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
         if self.whole or self.rule != AVERAGE or n <= most:
             return sample
@@ -190,7 +190,7 @@ class Choosing:
         n_folds: int,
         judge: Callable[[FloatArray, CalibrationSample], Estimate] | None = None,
     ) -> Choice:
-        """The choice by probabilities of held-out rows."""
+        """Choose by probabilities of held-out rows."""
         identity = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
         base = next((name for name, one in tried.items() if isinstance(one, EndSmoothing)), identity)
         judge = error_of if judge is None and self.goal == "calibration" else judge
@@ -220,7 +220,7 @@ _BASES = {"identity": "the original scores", "end-smoothing": "the original scor
 def choice_words(table: Sequence[Mapping[str, Any]]) -> str:
     """The choice in words: one candidate, or an average of several.
 
-    Rows of the table have ``name`` and ``chosen``, and a ``weight`` by the rule that averages.
+    Rows of the table have ``name`` and ``chosen``, and ``weight`` if the rule averages.
     """
     held = {row["name"]: row["weight"] for row in table if row.get("weight")}
     if len(held) < 2:
@@ -235,7 +235,7 @@ def choice_words(table: Sequence[Mapping[str, Any]]) -> str:
 def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
     """Advice with its reason, the same for a selection, an :class:`AutoCalibrator` and a comparison.
 
-    Rows of the table have ``name``, ``chosen``, ``difference`` and ``se``, and a ``weight`` by the rule that averages.
+    Rows of the table have ``name``, ``chosen``, ``difference`` and ``se``, and ``weight`` if the rule averages.
     """
     score, row = SCORE_WORDS[goal], next(row for row in table if row["chosen"])
     chosen, words = row["name"], choice_words(table)
@@ -260,20 +260,20 @@ def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) ->
     return f"Use {chosen}: {why}."
 
 
-#: Families of calibrators in words, by the files that they are in: maps of log odds with a few parameters are one.
+#: Names of families of calibrators, by module; maps of log odds with a few parameters are one family.
 _FAMILIES = {
     **dict.fromkeys(("temperature", "logistic", "linear"), "the logistic family"),
     "monotone": "isotonic regression",
     "spline": "spline calibration",
 }
-#: Resamples that tell whether a family leads, and the share of them from which it is said to:
-#: ``benchmarks/arena/gains.md`` has how often it then leads with fits to other rows.
+#: Number of resamples for whether a family leads, and the share of them from which it is said to lead.
+#: ``benchmarks/arena/gains.md`` shows how often it then leads with fits to other rows.
 _RESAMPLES, SURE = 20, 0.9
 ALONE = "the identity"
 
 
 def family_of(one: Calibrator) -> str:
-    """The kind of a calibrator's map, of all classes or of one against the rest."""
+    """The family of a calibrator, or of the binary one that it applies one-vs-rest."""
     inner = getattr(one, "calibrator", one)
     if isinstance(inner, (Identity, EndSmoothing)):
         return ALONE
@@ -281,7 +281,7 @@ def family_of(one: Calibrator) -> str:
 
 
 def _leader(weights: Mapping[str, float], tried: Mapping[str, Calibrator]) -> str:
-    """The family of most weight; the original scores' only where they have all of it."""
+    """The family with the largest weight; the identity only if it has all of it."""
     sums: dict[str, float] = {}
     for name, weight in weights.items():
         family = family_of(tried[name])
@@ -292,7 +292,7 @@ def _leader(weights: Mapping[str, float], tried: Mapping[str, Calibrator]) -> st
 
 
 def _resamples(sample: CalibrationSample) -> Iterator[CalibrationSample]:
-    """The rows, or groups of them, drawn with replacement, as weights; draws are fixed, as in a report."""
+    """Bootstrap samples of rows, or of groups, as weights; draws are fixed, as in a report."""
     rng = np.random.default_rng(0)
     unit = np.arange(sample.scores.n_rows) if sample.groups is None else sample.groups
     number = int(unit.max()) + 1
@@ -314,22 +314,22 @@ def earned_weights(
     goal: str,
     caution: float = 1.0,
 ) -> dict[str, float]:
-    r"""Weights of calibrators by the probabilities (n, K) that they gave for held-out rows, and the evidence of these.
+    r"""Weights of calibrators from their probabilities (n, K) of held-out rows, and the evidence of these.
 
-    Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of
-    two classes times :math:`e^2`; their average then gets the part
+    Weights of all but ``base`` are proportional to :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, times
+    :math:`e^2` for ensemble temperature with two classes. Their average then gets the part
 
     .. math:: \min_{\text{scores}} \left(1 - c \left(1 + \frac{3}{m}\right) \frac{\text{se}^2}{\text{gain}^2}\right)_+,
               \qquad m = \frac{(\sum_i g_i^2)^2}{\sum_i g_i^4}
 
-    of the whole, with its gain over ``base``, which leaves scores alone: the mean of the rows' :math:`g_i`, and the
-    standard error of that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal,
-    1/20 for the other, times ``caution``: James and Stein's shrinkage. The base keeps the rest. The prior's rows
-    count among those held out, with labels as likely as the base says: what is sure of itself must earn that. With
-    groups, n and m are divided by the design effect of the differences: by how much sums of groups vary more than
-    those of as many independent rows.
+    of the weight, and ``base`` the rest. The gain is that over ``base``, the mean of the rows' :math:`g_i`, and se its
+    standard error; m is the effective number of rows that contribute to the gain; c is ``caution`` times ½ for the
+    score that is the goal, or 1/20 for the other (James-Stein shrinkage). The prior's rows are added to the held-out
+    rows, with the label probabilities of ``base``, so that confident candidates need evidence. With groups, n and m are
+    divided by the design effect of the differences: the variance of sums of groups, relative to that of as many
+    independent rows.
 
-    Cost O(n K) a calibrator.
+    Cost: O(n K) per calibrator.
     """
     changing = [name for name in held if name != base]
     if base is not None and not changing:
@@ -355,12 +355,12 @@ def earned_weights(
 
 
 def _before(name: str, sample: CalibrationSample) -> float:
-    """A calibrator's log weight before any row."""
+    """Prior log weight of a calibrator."""
     return _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
 
 
 def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
-    """Weight that the gain in a score grants, from 0 to 1."""
+    """Weight that the gain in a score supports, from 0 to 1."""
     gain = _each_loss(alone, score) - _each_loss(mixed, score)
     rows, share = sample.weights / sample.total, sample.prior_share("auto")
     own = gain[np.arange(len(gain)), sample.codes]
@@ -378,7 +378,7 @@ def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score
 
 
 def _each_loss(p: FloatArray, score: str) -> FloatArray:
-    """The loss of each row by each label that might be its own, (n, K)."""
+    """The loss of each row for each possible label, (n, K)."""
     if score == "log-loss":
         return np.asarray(-np.log(np.maximum(p, FLOOR)))
     return np.asarray(np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1)

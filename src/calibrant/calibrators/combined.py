@@ -1,4 +1,4 @@
-"""Calibrators that combine others: their average, one after the other, and one that is fitted to smoothed labels."""
+"""Calibrators that combine others: weighted averages, sequences, and fits to smoothed labels."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ from .monotone import IsotonicCalibrator
 
 @dataclass(eq=False, repr=False)
 class Mixture(Calibrator):
-    r"""Weighted average of calibrators: :math:`\sum_j w_j\, q_j`, of the probabilities that each of them gives.
+    r"""Weighted average :math:`\sum_j w_j\, q_j` of the probabilities of several calibrators.
 
-    Its log-loss and its Brier score are at most the same averages of theirs, since both scores are convex.
+    Its log-loss and its Brier score are at most the weighted averages of theirs, since both scores are convex.
 
     Parameters
     ----------
     calibrators : sequence of Calibrator
-        All are fitted to the same rows; binary ones for two classes only. Their ``input`` and ``labels`` are replaced
+        All are fitted to the same rows. Binary ones need two classes. Their ``input`` and ``labels`` are replaced
         by those given here.
     weights : sequence of float, optional
-        Not negative, relative to each other; default equal ones.
+        Non-negative relative weights; by default equal.
 
     Attributes
     ----------
     calibrators_ : list of M fitted calibrators
         The calibrators, fitted.
     weights_ : ndarray of shape (M,)
-        With sum 1.
+        The weights, with sum 1.
 
     See Also
     --------
     calibrant.AutoCalibrator : A mixture whose weights are cross-validated.
-    calibrant.calibrators.Composed : Calibrators in sequence.
+    calibrant.calibrators.Composed : Applies calibrators in sequence.
 
     Notes
     -----
-    :class:`AutoCalibrator` finds weights. An average of calibrated forecasts is a little under-confident where they
-    differ much. A mixture of :class:`VennAbers` only is averaged by their own rule. Cost: the sum of all fits.
+    :class:`AutoCalibrator` finds weights. An average of calibrated forecasts is slightly under-confident where they
+    differ much. A mixture of only :class:`VennAbers` is averaged by their own rule. Cost: the sum of all fits.
 
     References
     ----------
@@ -87,7 +87,7 @@ class Mixture(Calibrator):
 
     @classmethod
     def _from_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
-        """The average of calibrators that were fitted already, to scores of one kind and the same classes."""
+        """The average of fitted calibrators, for scores of one kind and the same classes."""
         first = fitted[0]
         out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
         out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
@@ -122,11 +122,11 @@ class Mixture(Calibrator):
 
 
 def averaged_interval(of: Calibrator, flexible: Any, values: FloatArray, level: float) -> FloatArray:
-    r"""Interval of an average of two classes at scores, (n, 2): by the intervals of its members, and how they differ.
+    r"""Interval of a binary average at scores, (n, 2), from the intervals of its members and their differences.
 
     .. math:: \bar q \pm \sum_j w_j \sqrt{h_j^2 + z^2 (q_j - \bar q)^2}
 
-    with the half width h of each member's interval, and z that of a normal one of variance 1. Members without an
+    with the half-width h of each member's interval, and z that of a standard normal interval. Members without an
     interval of this level are replaced by ``flexible``.
     """
     members, weights = (of.calibrators_, of.weights_) if isinstance(of, Mixture) else ([of], np.ones(1))
@@ -146,10 +146,10 @@ class Composed(Calibrator):
     Parameters
     ----------
     calibrators : sequence of Calibrator
-        In their order; binary ones for two classes only. ``[EnsembleTemperatureScaling(),
+        The calibrators in order; binary ones for two classes only. ``[EnsembleTemperatureScaling(),
         OneVsRest(IsotonicCalibrator(), shared=True)]`` is the composition of Mix-n-Match: few parameters first, then a
-        nonparametric map that has little left to correct. ``[TemperatureScaling(), OneVsRest(IsotonicCalibrator())]``
-        is its IROvA-TS. Their ``input`` and ``labels`` are replaced by those given here; only the first sees the
+        nonparametric map for the remaining error. ``[TemperatureScaling(), OneVsRest(IsotonicCalibrator())]``
+        is its IROvA-TS. Their ``input`` and ``labels`` are replaced by those given here; only the first gets the
         scores.
 
     Attributes
@@ -159,7 +159,7 @@ class Composed(Calibrator):
 
     See Also
     --------
-    calibrant.calibrators.Mixture : Calibrators side by side.
+    calibrant.calibrators.Mixture : Averages calibrators.
 
     Notes
     -----
@@ -209,14 +209,14 @@ class Composed(Calibrator):
 
 
 def _to_45_bits(p: FloatArray) -> FloatArray:
-    """Probabilities as scores of a map: those that differ by rounding errors are one, which no step may part."""
+    """Probabilities as scores of a map: rounded, so that steps do not separate those that differ by rounding errors."""
     large = 257 * p
     return np.asarray(large - (large - p))
 
 
 @dataclass(eq=False, repr=False)
 class LabelSmoothing(Calibrator):
-    r"""Any calibrator, fitted to smoothed labels: :math:`(1 - \varepsilon)` on the observed class, ε shared by all.
+    r"""Fit a calibrator to smoothed labels: :math:`1 - \varepsilon` for the observed class, ε shared by all classes.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ class LabelSmoothing(Calibrator):
 
     See Also
     --------
-    calibrant.calibrators.PlattScaling : Smooths its labels by a rule of its own.
+    calibrant.calibrators.PlattScaling : Smooths labels by its own rule.
 
     Notes
     -----
-    Calibrated probabilities stay away from 0 and 1, and fits exist where classes are separated; calibration at the ends
-    is given up for it. Each row is fitted K times, with the weights of its labels: cost K times that of the calibrator.
+    Calibrated probabilities stay away from 0 and 1, and fits exist for separated classes, at the expense of calibration
+    near 0 and 1. Each row is fitted K times, weighted by its labels. Cost: K times that of the calibrator.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Cross-validation of calibrators by a proper score: folds, fits, losses, and the table they make."""
+"""Cross-validation of calibrators by a proper score: folds, fits, losses, and the resulting table."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from .inputs import CalibrationSample
 #: Proper scores.
 SCORES = ("log-loss", "brier")
 GOALS = (*SCORES, "calibration")
-#: The rule that takes several candidates, with weights, before those that take one.
+#: The rule that averages several candidates; the others choose one.
 AVERAGE = "average"
 RULES = (AVERAGE, "one-standard-error", "best")
-#: Least probability of a label in the log-loss, so that one surprise does not decide.
+#: Lower bound of probabilities in the log-loss, so that a single surprise does not decide.
 FLOOR = 1e-6
 
 Folds = list[tuple[AnyArray, AnyArray]]
 
 
 def check_goal(goal: Any) -> str:
-    """Judge the ``goal`` argument."""
+    """Check the ``goal`` argument."""
     return check_choice("goal", goal, GOALS)
 
 
 def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | None = None) -> Folds:
-    """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two.
+    """Stratified training and test rows; no more folds than rows of the rarest class, but at least two.
 
-    Folds keep groups together: there are as many as groups at most.
+    Folds keep groups together, so that there are at most as many folds as groups.
     """
     random_state = fold_seed(random_state)
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
@@ -82,13 +82,13 @@ def fit_quietly(one: Calibrator, sample: CalibrationSample) -> Calibrator:
 
 
 def held_out(one: Calibrator, sample: CalibrationSample, folds: Folds) -> tuple[FloatArray, float]:
-    """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds of a fit."""
+    """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds per fit."""
     fits, seconds = fold_fits(one, (sample.part(train) for train, _ in folds))
     return predict_held_out(fits, sample, folds), seconds
 
 
 def fold_fits(one: Calibrator, parts: Iterable[CalibrationSample]) -> tuple[list[Calibrator], float]:
-    """A fit to each of several samples, and the mean seconds of a fit."""
+    """A fit to each of several samples, and the mean seconds per fit."""
     start = perf_counter()
     fits = [fit_quietly(one, part) for part in parts]
     return fits, (perf_counter() - start) / len(fits)
@@ -111,10 +111,10 @@ def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
 
 
 class MeanDifference(NamedTuple):
-    """Mean of paired differences, its standard error, and the degrees of freedom of that.
+    """Mean of paired differences, its standard error, and the degrees of freedom of the standard error.
 
-    ``by_mistake`` is what one mistake more of scores that hardly expect any adds to the mean, of which ``mistakes`` are
-    in the rows (:func:`_by_mistake`).
+    ``by_mistake`` is the change of the mean by one more mistake of scores that hardly expect any, and ``mistakes`` the
+    number of those in the rows (:func:`_by_mistake`).
     """
 
     value: float
@@ -124,25 +124,25 @@ class MeanDifference(NamedTuple):
     mistakes: int = 0
 
     def times(self, factor: float) -> MeanDifference:
-        """On another scale."""
+        """Rescaled by a factor."""
         return self._replace(value=factor * self.value, se=factor * self.se, by_mistake=factor * self.by_mistake)
 
     def interval(self, level: float) -> Interval:
-        """Student's; or above, by the exact limit of a Poisson number of mistakes, where that is higher."""
+        """Student's interval; its upper end is the exact limit of a Poisson number of mistakes, if that is higher."""
         half = float(stdtrit(self.df, 0.5 + level / 2)) * self.se
         more = float(gammaincinv(self.mistakes + 1, 0.5 + level / 2)) - self.mistakes
         return Interval(self.value - half, self.value + max(half, more * self.by_mistake))
 
 
-#: Where there is nothing to compare with.
+#: The result without a baseline.
 UNKNOWN = MeanDifference(float("nan"), float("nan"), float("inf"))
 
 
 def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) -> MeanDifference:
-    """Weighted mean of the differences of rows; its standard error is that of sums of groups, where there are any.
+    """Weighted mean of the differences of rows; its standard error is clustered by group, if there are groups.
 
-    Degrees of freedom are those of the variance of heavy-tailed sums, ``2 n / (kurtosis - 1)`` of n equal ones
-    (Satterthwaite): where a few rows or groups make the difference, its standard error is as uncertain as they are few.
+    Degrees of freedom are those of the variance of heavy-tailed sums, ``2 n / (kurtosis - 1)`` for n equal ones
+    (Satterthwaite): if a few rows or groups make up the difference, its standard error is accordingly uncertain.
     """
     gap = losses - others
     variance = variance_of_mean(gap, sample, sample.groups)
@@ -159,11 +159,11 @@ def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) ->
 
 
 def _by_mistake(before: FloatArray, after: FloatArray, sample: CalibrationSample, goal: str) -> tuple[float, int]:
-    """Effect of one mistake more on the mean gain of a score, and the number seen, of scores that expect none.
+    """Effect of one more mistake on the mean gain of a score, and the number seen, for scores that expect none.
 
-    Scores so near 1 that not one mistake is expected in as many rows: smoothing them costs a little on most rows, and
-    gains much on a mistake. With none in the rows, or one, whose fold smooths nothing, differences of rows say nothing
-    about that.
+    These scores are so close to 1 that less than one mistake is expected in as many rows. Smoothing them costs a little
+    on most rows, and gains much on a mistake. With no mistake in the rows, or one, whose fold smooths nothing,
+    differences of rows do not show this.
     """
     at = np.flatnonzero(before.max(axis=1) >= 1 - 1 / (len(before) + 2))
     if not at.size:
@@ -196,16 +196,16 @@ def variance_of_mean(values: FloatArray, sample: CalibrationSample, groups: AnyA
 
 
 def design_effect(values: FloatArray, sample: CalibrationSample) -> float:
-    """How many rows say as much about a mean as one independent row; 1 at least, and without groups."""
+    """Number of rows as informative about a mean as one independent row; at least 1, and 1 without groups."""
     alone, together = (variance_of_mean(values, sample, groups) for groups in (None, sample.groups))
     return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutEvidence:
-    """Evidence of a candidate's held-out probabilities: losses of rows by each proper score, and whether right.
+    """Evidence of a candidate's held-out probabilities: losses of rows by each proper score, and correctness.
 
-    ``error`` is their calibration error, where it was asked for, and ``held`` the probabilities.
+    ``error`` is their calibration error, if requested, and ``held`` the probabilities.
     """
 
     losses: Mapping[str, FloatArray]
@@ -220,7 +220,7 @@ class HeldOutEvidence:
         return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error, p)
 
     def gain_over(self, before: HeldOutEvidence, score: str, sample: CalibrationSample) -> MeanDifference:
-        """Decrease of a score on the rows, against other probabilities of them."""
+        """Decrease of a score, compared with other probabilities of the same rows."""
         found = paired(before.losses[score], self.losses[score], sample)
         if before.held is None or self.held is None:
             return found
@@ -229,7 +229,7 @@ class HeldOutEvidence:
 
     @property
     def calibration(self) -> tuple[float, float]:
-        """The calibration error, and its standard error by its interval."""
+        """The calibration error, and its standard error from its interval."""
         if self.error is None:
             raise RuntimeError("calibration errors were not asked for")
         interval = self.error.interval
@@ -237,12 +237,12 @@ class HeldOutEvidence:
 
 
 def error_of(p: FloatArray, sample: CalibrationSample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
-    """Calibration error by the default estimator; draws are fixed, as in a report: the same rows, the same interval."""
+    """Calibration error by the default estimator; as in a report, draws are fixed for reproducible intervals."""
     return estimate(as_predictions_of(p, sample), None, notion=notion, level=level, random_state=0)
 
 
 def as_predictions_of(p: FloatArray, sample: CalibrationSample) -> Predictions:
-    """Probabilities of a sample's rows, (n, K), in the shape that its scores have; they need no judging."""
+    """Probabilities of a sample's rows, (n, K), in the shape of its scores; they are not checked."""
     one = sample.scores.values.ndim == 1
     shown = np.ascontiguousarray(p[:, 1]) if one else p
     weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
@@ -258,11 +258,11 @@ def score_scale(goal: str, n_classes: int) -> float:
 def chosen_of(
     found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str, rule: str, identity: str | None
 ) -> tuple[str, list[dict[str, Any]]]:
-    """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
+    """The choice by a rule, and a row for each candidate: its mean loss, its difference from the least, and the se.
 
-    By calibration the loss is the calibration error, and the choice among those that worsen neither proper score by
-    more than its standard error, beside ``identity``. Between errors that do not differ the log-loss decides by the
-    same rule.
+    If the goal is calibration, the loss is the calibration error, and the choice is among those that worsen neither
+    proper score by more than its standard error, compared with ``identity``. Among errors that do not differ, the
+    log-loss decides by the same rule.
     """
     table = _table(found, sample, goal)
     able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], identity, sample)]
@@ -283,10 +283,10 @@ _NUMBERS = ("loss", "difference", "se", "accuracy", "seconds")
 
 
 def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str) -> list[dict[str, Any]]:
-    """A row for each candidate: its loss, its difference to the least, and the standard error of that.
+    """A row for each candidate: its loss, its difference from the least, and the standard error of the difference.
 
-    Of calibration errors differences are left open, and the standard error is the candidate's own: rows of the same
-    labels err alike, so that it is about that of a difference.
+    For calibration errors, differences are left at 0, and the standard error is the candidate's own. It is about that
+    of a difference, because errors on the same labels are similar.
     """
     if goal == "calibration":
         each = {name: (one.calibration[0], 0.0, one.calibration[1]) for name, one in found.items()}
@@ -299,7 +299,7 @@ def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal
 
 
 def check_table(table: Sequence[Mapping[str, Any]], chosen: str, applied: FloatArray) -> None:
-    """ValueError unless rows of candidates say what was chosen, and have the weights of the average that is applied."""
+    """Raise ValueError unless rows of candidates give the choice, and the weights of the average that is applied."""
     for row in table:
         need({*row} - {"weight"} == {"name", "chosen", *_NUMBERS}, f"table_ must have {', '.join(_NUMBERS)} of each")
         need(isinstance(row["name"], str) and isinstance(row["chosen"], bool), "table_ must have names and choices")

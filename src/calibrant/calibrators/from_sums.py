@@ -1,4 +1,4 @@
-"""Calibrators fitted to the sums that an accumulator keeps, where rows are gone."""
+"""Calibrators fitted to the sums that an accumulator keeps in place of rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
 
 
 def _fit_two(chosen: Calibrator, sums: Accumulator, one: ProblemSums, classes: tuple[Label, ...]) -> Calibrator:
-    """Fit to the scores of one of two classes, in the shape that was added."""
+    """Fit to the scores of one of two classes, in the shape of the added scores."""
     rows = _rows_of(one)
     scores, outcomes = rows.scores.values, rows.codes
     if classes != sums.classes:  # one of many classes, or not
@@ -77,7 +77,7 @@ def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
 
 
 def _rows_of(one: ProblemSums) -> CalibrationSample:
-    """Scores, outcomes and weights of the cells of one problem, negatives and positives apart."""
+    """Scores, outcomes and weights of the cells of one problem, with negatives and positives separate."""
     if one.fine is not None:
         rows = one.fine.as_rows(one.domain)
         score, outcome, weight = rows.scores, rows.outcomes, ones_or(rows.weights, rows.n_samples)

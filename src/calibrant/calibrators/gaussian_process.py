@@ -1,4 +1,4 @@
-"""A Gaussian process on the log odds: smooth maps of any shape, close to the identity unless data show otherwise."""
+"""A Gaussian process on the log odds: smooth maps of any shape, close to the identity unless data suggest otherwise."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .logistic import standard
 from .monotone import cells, points
 from .newton import Solution, minimise, sigmoid_objective
 
-#: Standard deviations tried: of the shift and the change of slope, and of the rest; in log odds.
+#: Standard deviations tried, in log odds: those of the shift and the change of slope, and those of the rest.
 _STRAIGHT = (0.1, 0.3, 1.0, 3.0)
 _BENT = (0.1, 0.3, 1.0, 3.0)
 #: Length scales tried, in standard deviations of the log odds.
 _LENGTHS = (0.3, 0.6, 1.2, 2.4)
-#: Least spread of log odds that differ at all.
+#: Least spread of log odds that are not all equal.
 _LEAST_SCALE = 1e-30
-#: Share of the kernel's variance that inducing points may miss anywhere, and their largest number.
+#: Largest share of the kernel's variance that inducing points may leave unexplained, and their largest number.
 _LEFT, _MOST = 1e-6, 100
-#: Numbers worked on at a time.
+#: Numbers processed at a time.
 _TILE = 1 << 20
 
 
 class Mode(NamedTuple):
-    """A posterior mode, and Laplace's evidence of the outcomes."""
+    """A posterior mode and the evidence of the outcomes, by Laplace's approximation."""
 
     log_evidence: float
     found: Solution
@@ -43,23 +43,23 @@ class Mode(NamedTuple):
 class GaussianProcessCalibrator(BinaryCalibrator):
     r"""Gaussian process calibration: :math:`\operatorname{logit} P(1 \mid s) = z + f(z)`, z = logit s.
 
-    f is a Gaussian process with mean 0, so that a fit to few rows hardly changes scores, and with the covariance
+    f is a Gaussian process with mean 0, so that a fit to few rows hardly changes scores, and with covariance
 
     .. math:: k(u, u') = a^2 (1 + u u') + b^2 \exp\bigl(-(u - u')^2 / 2 \ell^2\bigr)
 
-    of the log odds u in standard units: a shift, a change of slope, and bends of length ℓ. The map is that of f's
-    posterior mode (Laplace's approximation); a, b and ℓ are those of the largest approximate evidence on a grid, on
-    which b may be 0. Margins are read as log odds.
+    in the standardised log odds u: a shift, a change of slope, and bends of length ℓ. The map is given by f's posterior
+    mode (Laplace's approximation); a, b and ℓ maximise the approximate evidence on a grid, on which b may be 0. Margins
+    are treated as log odds.
 
     Parameters
     ----------
     max_points : int, default 2000
-        More distinct scores than this are gathered at their means in as many cells of equal weight.
+        Largest number of distinct scores; more are replaced by their means in this number of cells of equal weight.
 
     Attributes
     ----------
     straight_sd_, bent_sd_, length_scale_ : float
-        a, b and ℓ.
+        The parameters a, b and ℓ.
     log_evidence_ : float
         Approximate log-probability of the outcomes given the scores.
     centre_, scale_ : float
@@ -69,21 +69,21 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     nodes_, node_coef_ : ndarray of shape (r,)
         Inducing points in u and their coefficients: the rest of f is ``Σ node_coef · exp(-(u - node)² / 2ℓ²)``.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient where the fit ended, and number of steps.
+        Largest component of the gradient where the fit ended, and number of iterations.
 
     See Also
     --------
-    calibrant.calibrators.SplineCalibrator : A smooth map that is increasing.
+    calibrant.calibrators.SplineCalibrator : A smooth increasing map.
     calibrant.calibrators.PlattScaling : The shift and the slope only.
 
     Notes
     -----
-    There is no ``predict_interval``: a posterior given a, b and ℓ, which are chosen on the same rows, is too narrow.
-    Fits any smooth map, including decreasing ones; beyond the observed
-    scores it is linear. Inducing points are chosen by a pivoted Cholesky factor, until they leave less than 1e-6 of the
-    kernel's variance anywhere (a hundred at most): up to that the fit is that of the whole process. The bound on
-    distinct scores moves scores by less than a 2000th of the ranks. Cost O(n log n), and some seventy fits of some six
-    steps of O(``max_points`` · r²): about a second, whatever n.
+    Fits any smooth map, including decreasing ones; beyond the observed scores it is linear in the log odds. There is no
+    ``predict_interval``: a posterior given a, b and ℓ, which are chosen on the same rows, is too narrow. Inducing
+    points are chosen by a pivoted Cholesky factor, until they leave less than 1e-6 of the kernel's variance anywhere
+    (at most 100 points); to this precision the fit equals that of the full process. Merging distinct scores shifts them
+    by less than a 2000th of the ranks. Cost: O(n log n), and about seventy fits of about six steps of
+    O(``max_points`` · r²): about a second for any n.
 
     References
     ----------
@@ -152,14 +152,14 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         return scores.kept_inside(p, self.eps)
 
     def _added(self, z: FloatArray) -> FloatArray:
-        """The posterior mode of f at log odds."""
+        """The posterior mode of f at the given log odds."""
         u = (z - self.centre_) / self.scale_
         kernel = np.exp(-0.5 * ((u[:, None] - self.nodes_) / self.length_scale_) ** 2)
         return np.asarray(self.coef_[0] + self.coef_[1] * u + kernel @ self.node_coef_)
 
 
 def _posterior_mode(columns: FloatArray, share: FloatArray, weight: FloatArray, z: FloatArray) -> Mode:
-    """From coefficients that are standard normal a priori, by shares of positives and weights at log odds z."""
+    """Mode for coefficients with a standard normal prior, from shares of positives and weights at log odds z."""
     total = float(weight.sum())
     objective = sigmoid_objective(columns, share, weight, offset=z, penalty=np.eye(columns.shape[1]) / total)
     found = minimise(objective, np.zeros(columns.shape[1]))
@@ -171,7 +171,7 @@ def _posterior_mode(columns: FloatArray, share: FloatArray, weight: FloatArray, 
 def inducing(u: FloatArray, length: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Inducing points (r,), the Cholesky factor of their kernel (r, r), and ``L`` with ``L Lᵀ`` the kernel of u (n, r).
 
-    By pivoting: the next point is where those before leave the most variance.
+    Chosen by pivoting: the next point is where the previous ones leave the most variance.
     """
     left, chosen, columns = np.ones_like(u), [], np.empty((len(u), min(_MOST, len(u))))
     for r in range(columns.shape[1]):

@@ -1,4 +1,4 @@
-"""Calibrators by bins: histogram binning and Bayesian binning into quantiles."""
+"""Binning calibrators: histogram binning and Bayesian binning into quantiles."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .inputs import CalibrationSample, Scores
 from .monotone import cells, kept_inside, points
 from .score_sums import Streamed
 
-#: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
+#: Beyond this sample size models have no more bins: the cost depends on rows, not on the size of their weights.
 _LARGEST_SIZE = 1e7
-#: Distinct scores between which edges are sought; more are gathered in as many cells of equal weight.
+#: Distinct scores between which edges are sought; more are merged into this number of cells of equal weight.
 _MOST_POINTS = 1024
 _NOT_CERTAIN = 1e-12
 
@@ -35,7 +35,7 @@ def _check_smoothing(name: str, value: Any) -> None:
 
 
 def check_bins(name: str, value: Any) -> None:
-    """Judge ``n_bins``: a number, a rule, or edges from 0 to 1."""
+    """Check ``n_bins``: a number, a rule, or edges from 0 to 1."""
     words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or increasing edges from 0 to 1; got {received(value)}"
     if isinstance(value, str) or is_whole(value):
         good = value in ("sqrt", "cbrt") if isinstance(value, str) else value >= 1
@@ -51,7 +51,7 @@ def check_bins(name: str, value: Any) -> None:
 
 
 class UnitMap(BinaryCalibrator):
-    """A map of scores in [0, 1]: of probabilities, of those that logits stand for, of margins within their range.
+    """A map of scores in [0, 1]: probabilities, the sigmoid of logits, or margins scaled by their range.
 
     Subclasses define ``_fit_units(scores, sample)`` and ``_map_units(scores)``.
     """
@@ -76,57 +76,57 @@ class UnitMap(BinaryCalibrator):
 
     @abstractmethod
     def _fit_units(self, u: FloatArray, sample: CalibrationSample) -> None:
-        """Set fitted attributes, by scores in [0, 1]."""
+        """Set fitted attributes from scores in [0, 1]."""
 
     @abstractmethod
     def _map_units(self, u: FloatArray) -> FloatArray:
-        """Probabilities of the second class, by scores in [0, 1]."""
+        """Probabilities of the second class for scores in [0, 1]."""
 
 
 @dataclass(eq=False, repr=False)
 class HistogramBinning(Streamed, UnitMap):
     r"""Histogram binning: the frequency of the second class in the bin of the score.
 
-    Logits are binned as the probabilities that they stand for, margins between the smallest and largest in the data.
+    Logits are converted to probabilities before binning; margins are binned between their smallest and largest value.
 
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of edges, default 10
-        ``"sqrt"`` and ``"cbrt"``: ⌊√n⌋ and ⌊∛n⌋ bins. Edges ascend and span [0, 1] (scores as :attr:`edges_` says).
+        ``"sqrt"`` and ``"cbrt"``: ⌊√n⌋ and ⌊∛n⌋ bins. Edges must increase from 0 to 1, on the scale of :attr:`edges_`.
     strategy : {"quantile", "uniform", "i-max"}, default "quantile"
         Bins of equal counts, of equal width, or (I-Max) with the largest mutual information with the outcome, assuming
         that the scores are the probabilities of outcomes. These are fine near 0.5 and coarse near 0 and 1; with
-        ``OneVsRest(…, shared=True)`` the shared bins of many classes.
+        ``OneVsRest(…, shared=True)`` many classes share the bins.
     smoothing : float or "auto", default "auto"
-        The number a ≥ 0 of rows of each class that each bin has in addition: ``(positives + a) / (rows + 2 a)``. 0: the
+        The number a ≥ 0 of rows of each class that is added to each bin: ``(positives + a) / (rows + 2 a)``. 0: the
         frequency, as published, which is exactly 0 or 1 in bins with only one class; 1: Laplace's rule, as in PyCalib.
-        ``"auto"``: the frequency, but at least ``1 / (n + 2)`` from 0 and 1, of n rows.
+        ``"auto"``: the frequency, clipped to [c, 1 - c] with c = ``1 / (n + 2)`` for n rows.
 
     Attributes
     ----------
     edges_ : ndarray of shape (B + 1,)
-        On the scale on which scores are binned.
+        Edges of the bins, on the scale on which scores are binned.
     values_ : ndarray of shape (B,)
-        Value of each bin. A bin without data is interpolated between its nearest neighbours with data, at its midpoint;
-        with ``smoothing`` above 0 it has ½.
+        Value of each bin. A bin without data is interpolated at its midpoint between the nearest bins with data, or has
+        the value ½ if ``smoothing`` is above 0.
     counts_ : ndarray of shape (B,)
-        Weight of each bin.
+        Total weight in each bin.
 
     See Also
     --------
-    calibrant.calibrators.BayesianBinning : Binnings of many sizes, averaged.
-    calibrant.calibrators.IsotonicCalibrator : Bins that the data choose, with increasing values.
+    calibrant.calibrators.BayesianBinning : An average over binnings of many sizes.
+    calibrant.calibrators.IsotonicCalibrator : Data-driven bins with increasing values.
 
     Notes
     -----
-    Fits any step function, including decreasing ones. Bins are right-closed. Edges of ``"i-max"`` use no labels; they
-    are the exact optimum, by dynamic programming over at most 1024 distinct scores (with more, over as many cells of
-    equal weight), where the published alternation may stop before it. Cost O(n), and for ``"i-max"`` O(n log n) and
-    1024² a bin.
+    Fits any step function, including decreasing ones. Bins are right-closed. Edges of ``"i-max"`` do not use labels;
+    they are the exact optimum, by dynamic programming over at most 1024 distinct scores (if there are more, over 1024
+    cells of equal weight), whereas the published alternation may stop before it. Cost: O(n); for ``"i-max"``,
+    O(n log n) and 1024² per bin.
 
     References
     ----------
-    Zadrozny & Elkan (2001); Gupta & Ramdas (2021) for its guarantees without assumptions; Patel et al. (2021),
+    Zadrozny & Elkan (2001); Gupta & Ramdas (2021) for its distribution-free guarantees; Patel et al. (2021),
     *Multi-class uncertainty calibration via mutual information maximization-based binning*.
 
     Examples
@@ -161,7 +161,7 @@ class HistogramBinning(Streamed, UnitMap):
             self.values_ = (positive + self.smoothing) / (self.counts_ + 2 * self.smoothing)
 
     def _edges(self) -> Edges:
-        """Edges of the fit: rules make uniform or exact ones, and a user's are neither."""
+        """Edges of the fit: those computed by rules are uniform or exact, those of a user neither."""
         computed = is_whole(self.n_bins) or isinstance(self.n_bins, str)
         return Edges(self.edges_, computed and self.strategy == "uniform", computed and self.strategy != "uniform")
 
@@ -171,7 +171,7 @@ class HistogramBinning(Streamed, UnitMap):
 
 @dataclass(eq=False, repr=False)
 class BayesianBinning(UnitMap):
-    r"""Bayesian binning into quantiles (BBQ): histogram binnings of many sizes, averaged by their evidence.
+    r"""Bayesian binning into quantiles (BBQ): an average over histogram binnings, weighted by their evidence.
 
     .. math:: P(1 \mid s) = \sum_M w_M\, \frac{m_{M,b} + \alpha_{M,b}}{n_{M,b} + N/B_M}, \qquad
         \log w_M = \sum_b \log \frac{B(m_b + \alpha_b,\; n_b - m_b + \beta_b)}{B(\alpha_b, \beta_b)} + const.
@@ -187,21 +187,21 @@ class BayesianBinning(UnitMap):
     Attributes
     ----------
     n_bins_ : ndarray of shape (M,)
-        Bins of each model, ``∛n/10 … 10 ∛n`` as published, at most n, of n up to 10⁷.
+        Number of bins of each model: ``∛n/10 … 10 ∛n`` as published, and at most n; n is capped at 10⁷.
     weights_ : ndarray of shape (M,)
         Posterior weights, which sum to 1.
     edges_, values_ : list of M ndarrays
-        Edges of each model, and the frequency of each of its bins.
+        Edges of each model, and the estimated frequency in each of its bins.
 
     See Also
     --------
-    calibrant.calibrators.HistogramBinning : One binning.
-    calibrant.calibrators.NearIsotonic : Pieces of near-isotonic fits, averaged.
+    calibrant.calibrators.HistogramBinning : A single binning.
+    calibrant.calibrators.NearIsotonic : An average over near-isotonic fits.
 
     Notes
     -----
-    Fits averages of step functions; smoother than one histogram, and shrunk towards the score's own bin. Cost O(n) per
-    model.
+    Fits averages of step functions; smoother than one histogram, and shrunk towards the middle of the score's bin.
+    Cost: O(n) per model.
 
     References
     ----------
@@ -275,12 +275,12 @@ def edges_for(values: FloatArray, weights: FloatArray, n_bins: Any, strategy: st
 
 
 def bin_of(edges: Edges, values: FloatArray) -> Any:
-    """Number of the bin of each value; values beyond the ends belong to the end bins."""
+    """Index of the bin of each value; values beyond the ends belong to the end bins."""
     return np.clip(edges.slots(values, float(np.finfo(np.float64).eps)) - 1, 0, edges.n_bins - 1)
 
 
 def sums(edges: Edges, values: FloatArray, weights: FloatArray, of: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weight and weighted sum of something in each bin."""
+    """Weight and weighted sum of ``of`` in each bin."""
     b = bin_of(edges, values)
     return (
         np.bincount(b, weights, minlength=edges.n_bins).astype(np.float64),
@@ -289,18 +289,18 @@ def sums(edges: Edges, values: FloatArray, weights: FloatArray, of: FloatArray) 
 
 
 def filled(edges: FloatArray, count: FloatArray, total: FloatArray) -> FloatArray:
-    """Means of bins; bins without data lie between the nearest with data."""
+    """Means of bins; bins without data are interpolated between the nearest bins with data."""
     used = count > 0
     middle = (edges[:-1] + edges[1:]) / 2
     return np.asarray(np.interp(middle, middle[used], total[used] / count[used]))
 
 
 def informative_edges(values: FloatArray, weights: FloatArray, n_bins: int) -> Edges:
-    """At most ``n_bins`` bins of probabilities with the largest mutual information between bin and outcome.
+    """Edges of at most ``n_bins`` bins that maximise the mutual information between bin and outcome.
 
-    Outcomes happen with the probabilities themselves, as in I-Max: edges need no labels. The optimum is exact, by
-    dynamic programming over distinct scores, where the published alternation may stop at a local one. An edge lies
-    where its two bins' means are equally far by Kullback-Leibler divergence, that alternation's own formula.
+    The given probabilities are assumed to be those of the outcomes, as in I-Max, so labels are not needed. The optimum
+    is exact, by dynamic programming over distinct scores, whereas the published alternation may stop at a local one. An
+    edge is at equal Kullback-Leibler divergence from the means of its two bins, as in that alternation.
     """
     score, weight, _ = points(values, np.zeros_like(values), weights)
     first = cells(weight, _MOST_POINTS)
@@ -316,7 +316,7 @@ def informative_edges(values: FloatArray, weights: FloatArray, n_bins: int) -> E
 
 
 def _partition(weight: FloatArray, happens: FloatArray, n_bins: int) -> IntArray:
-    """First points of the bins of least entropy of the outcome given the bin, times the weight."""
+    """First points of the bins that minimise the weighted entropy of the outcome given the bin."""
     m = len(weight)
     w, v = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weight, happens))
     w = np.maximum(w - w[:, None], 0.0)

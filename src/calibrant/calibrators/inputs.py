@@ -1,4 +1,4 @@
-"""Input of calibrators: scores of any kind and labels, judged once and kept in their original scale."""
+"""Input of calibrators: scores of any kind and labels, checked once and kept on their original scale."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from ..data.validation import GivenRows, check_finite, check_probabilities
 from ..data.weights import ones_or
 from ..sums.logistic_fit import BELOW_ONE
 
-#: Whether scikit-learn reads names of columns by narwhals, or by the interchange protocol, as it did before.
+#: Whether scikit-learn gets column names by narwhals, or by the interchange protocol, as earlier versions do.
 _BY_NARWHALS = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
-#: The largest logits: squares and sums of their differences are finite.
+#: The largest logit: squares of differences of logits, and their sums, are finite.
 LARGEST = 1e100
 INPUTS = ("probability", "logit", "margin")
-#: Rows of the prior by ``shrinkage="auto"``, and of margins: shares of classes tell less than probabilities.
+#: Rows of the prior for ``shrinkage="auto"``, and for margins: class shares are less informative than probabilities.
 ROWS, OF_MARGINS = 8.0, 0.5
-#: Rows of probabilities that sum to 1 up to this remain as they are.
+#: Rows of probabilities that sum to 1 up to this error are left unchanged.
 _EXACT = 1e-6
-#: Names that calibrators give to arguments of measures.
+#: Names in calibrators of the arguments of measures.
 NAMES = {"y_true": "y", "y_prob": "scores", "pos_label": "labels[1]"}
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores in their original scale.
+    """Scores on their original scale.
 
     Attributes
     ----------
     values : ndarray of shape (n,) or (n, K)
-        1-D: of the second class. float32 or float64.
+        float32 or float64; 1-D scores are for the second class.
     kind : {"probability", "logit", "margin"}
     """
 
@@ -53,7 +53,7 @@ class Scores:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return int(self.values.shape[0])
 
     @property
@@ -66,7 +66,7 @@ class Scores:
         return Scores(self.values[rows], self.kind)
 
     def of_positive(self) -> FloatArray:
-        """One score per row, which grows with the second class: its probability, or the difference of two scores."""
+        """One score per row for the second class: its probability, or the difference of two scores."""
         v = self.values
         if v.ndim == 1:
             return v.astype(np.float64)
@@ -75,7 +75,7 @@ class Scores:
         return np.asarray(v[:, 1] if self.kind == "probability" else v[:, 1] - v[:, 0], dtype=np.float64)
 
     def probabilities(self) -> FloatArray:
-        """Probabilities of all classes, (n, K), float64: those given, or the softmax of logits."""
+        """Probabilities of all classes, (n, K), float64: the given ones, or the softmax of logits."""
         if self.kind == "logit":
             return np.asarray(softmax(self.logs(0).astype(np.float64), axis=1))
         v = self.values.astype(np.float64)
@@ -88,7 +88,7 @@ class Scores:
         return v
 
     def at_ends(self, eps: float) -> bool:
-        """Whether some probabilities are exactly 0 or 1, but for rounding."""
+        """Whether some probabilities are 0 or 1, up to rounding."""
         v = self.values
         return self.kind == "probability" and bool(v.min() <= eps or (v.ndim == 1 and v.max() >= 1 - eps))
 
@@ -112,7 +112,7 @@ class Scores:
         return np.asarray(np.log(np.maximum(both, both.dtype.type(least))))
 
     def kept_inside(self, p: FloatArray, eps: float) -> FloatArray:
-        """Calibrated probabilities that are not exactly 0 or 1: the map cannot tell these from eps and 1 - eps."""
+        """Keep calibrated probabilities away from 0 and 1: the map cannot distinguish these from eps and 1 - eps."""
         if self.kind != "probability":
             return p
         if p.ndim == 1:
@@ -123,7 +123,7 @@ class Scores:
         return p
 
     def log_probabilities(self, eps: float) -> FloatArray:
-        """Logarithms of class probabilities, (n, K), float64; of probabilities clipped to eps."""
+        """Logarithms of class probabilities, (n, K), float64; given probabilities are clipped to eps."""
         z = self.logs(eps).astype(np.float64)
         if self.kind == "probability":
             return z
@@ -139,26 +139,26 @@ class CalibrationSample:
     ----------
     scores : Scores
     codes : ndarray of shape (n,)
-        Index of the observed class in ``classes``; of several labels per row which it has, bool (n, K).
+        Index of the observed class in ``classes``; with several labels per row, bool (n, K): whether a row has each.
     weights : ndarray of shape (n,)
     classes : tuple
     groups : ndarray of shape (n,) or None
-        Codes of rows that depend on each other; folds keep them together.
+        Codes of groups of dependent rows; folds keep them together.
     n_rows : float or None
-        Effective number of rows, where these stand for more.
+        Effective number of rows, if these represent more.
     given : ndarray of shape (n,) or None
-        Position of each row among those given, where they are not these.
+        Position of each row among those given, if these differ.
     found : dict
-        Results of fits to these rows that other fits need.
+        Cached results of fits to these rows that other fits need.
 
     Notes
     -----
-    Parametric calibrators have a weak prior (``shrinkage``): a few rows more, whose labels are what the scores
-    themselves expect. With m such rows, spread over the n that were given, each row's label o becomes the target
-    :math:`(n o + m p) / (n + m)`, p the probabilities that the scores stand for. The fit is pulled towards leaving the
-    scores alone, by m rows whatever n is: it is finite where scores separate the classes or a class has no rows, and
-    its effect vanishes as m / n. For margins, which stand for no probabilities, the rows have the shares of the
-    classes.
+    Parametric calibrators have a weak prior (``shrinkage``): a few additional rows, whose labels are those expected
+    from the scores. With m such rows, spread over the n that were given, each row's label o becomes the target
+    :math:`(n o + m p) / (n + m)`, where p are the probabilities that the scores represent. The fit is pulled towards
+    unchanged scores, by m rows for any n: it is finite if scores separate the classes or a class has no rows, and the
+    effect vanishes as m / n. For margins, which do not represent probabilities, the additional rows have the shares of
+    the classes.
 
     References
     ----------
@@ -176,7 +176,7 @@ class CalibrationSample:
 
     @classmethod
     def of(cls, p: Predictions) -> CalibrationSample:
-        """From predictions; a single column is of the second class. Relative weights add up to effective rows."""
+        """Make a sample of predictions (1-D: for the second class); relative weights are scaled to effective rows."""
         if p.weights is not None and not p.weights.all():
             p = p.subset(p.weights > 0)
         codes, classes = p.codes.astype(np.intp), p.classes
@@ -190,7 +190,7 @@ class CalibrationSample:
 
     @property
     def n_classes(self) -> int:
-        """Classes K."""
+        """Number of classes K."""
         return len(self.classes)
 
     @property
@@ -199,7 +199,7 @@ class CalibrationSample:
         return float(self.weights.sum())
 
     def effective_rows(self, shrinkage: float | str = 0.0) -> float:
-        """Effective number of relative weights (Kish), or sum of whole ones; plus the prior's rows."""
+        """Effective number of rows: the sum of integer weights, or Kish's number for others; plus the prior's rows."""
         share = self.weights / self.total
         own = self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
         return (own if self.n_rows is None else self.n_rows) + self._prior_rows(shrinkage)
@@ -214,12 +214,12 @@ class CalibrationSample:
         return float(rule if isinstance(shrinkage, str) else shrinkage)
 
     def class_shares(self) -> FloatArray:
-        """Labels of the prior's rows where scores are margins: the shares of the classes, (K,), none of them 0."""
+        """Labels of the prior's rows for margins: smoothed shares of the classes, (K,), all above 0."""
         count = np.bincount(self.codes, weights=self.weights, minlength=self.n_classes)
         return np.asarray((count + 1) / (count.sum() + self.n_classes))
 
     def shrunk(self, targets: FloatArray, shrinkage: float | str, eps: float) -> FloatArray:
-        """Targets of the second of two classes, with the prior's rows among them."""
+        """Targets for the second of two classes, including the prior's rows."""
         share = self.prior_share(shrinkage)
         if share == 0:
             return targets
@@ -228,7 +228,7 @@ class CalibrationSample:
 
     @classmethod
     def together(cls, parts: Sequence[CalibrationSample]) -> CalibrationSample:
-        """Rows of several samples of the same classes and kind of scores."""
+        """Concatenate samples with the same classes and kind of scores."""
         scores = Scores(np.concatenate([one.scores.values for one in parts]), parts[0].scores.kind)
         codes, weights = (np.concatenate([getattr(one, name) for one in parts]) for name in ("codes", "weights"))
         known = [one.groups for one in parts if one.groups is not None]
@@ -243,20 +243,20 @@ class CalibrationSample:
 
     @property
     def several(self) -> bool:
-        """Whether rows have several labels."""
+        """Whether rows may have several labels."""
         return self.codes.ndim == 2
 
     def happened(self, c: int) -> AnyArray:
-        """Whether rows are of a class, or have a label."""
+        """Whether each row is of class c, or has label c."""
         return np.asarray(self.codes[:, c] if self.several else self.codes == c)
 
     def outcomes(self) -> FloatArray:
-        """1.0 where the second class was observed."""
+        """1.0 where the second class was observed, else 0.0."""
         return np.asarray(self.codes == 1, dtype=np.float64)
 
 
 def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibrationSample:
-    """Judge the arguments of ``fit`` as measures judge theirs, and set the attributes of features of scikit-learn.
+    """Check the arguments of ``fit`` as measures check theirs, and set scikit-learn's attributes of features.
 
     The owner, a calibrator, gives the kind of scores (``input``) and their classes (``labels``).
     """
@@ -287,7 +287,7 @@ def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, grou
 
 
 def check_target(owner: Any, y: Any) -> None:
-    """Error for a missing y, and warning of an array with one column, which scikit-learn's checks demand."""
+    """Raise an error if y is missing, and warn if it has one column, as scikit-learn's checks require."""
     if y is None:
         raise ValueError(f"y must be given: {type(owner).__name__} requires y to be passed, but the target y is None")
     if isinstance(y, np.ndarray) and not isinstance(y, np.matrix) and y.ndim == 2 and y.shape[1] == 1:
@@ -295,7 +295,7 @@ def check_target(owner: Any, y: Any) -> None:
 
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
-    """Judge the scores that a fitted calibrator is applied to."""
+    """Check the scores that a fitted calibrator is applied to."""
     with called(**NAMES):
         values, eps, columns = validation.read_scores(scores)
     if values.ndim == 1 and owner.n_features_in_ > 1:
@@ -314,7 +314,7 @@ def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
 
 
 class _Names:
-    """Names of columns by the interchange protocol, which Polars deprecates in its own frames."""
+    """Column names by the interchange protocol, which Polars deprecates in its own frames."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -329,14 +329,14 @@ class _Names:
 def _remember_features(
     owner: BaseEstimator, scores: Any, columns: tuple[str, ...] | None, values: FloatArray, *, reset: bool
 ) -> None:
-    """Set or compare the names of columns and their number, as scikit-learn asks for."""
+    """Set or compare the names and the number of columns, as scikit-learn requires."""
     named = scores if _BY_NARWHALS or columns is None or hasattr(scores, "iloc") else _Names(columns)
     _check_feature_names(owner, None if columns is None else named, reset=reset)
     _check_n_features(owner, values[:, None] if values.ndim == 1 else values, reset=reset)
 
 
 def _two(truth: AnyArray, labels: Any) -> tuple[Label, ...]:
-    """Classes of 1-D scores: the sorted two; scores are of the second."""
+    """Classes of 1-D scores: the labels, or the sorted observed ones; scores are for the second."""
     if labels is not None:
         return check_label_list(labels, 2)
     seen = tuple(np.unique(truth).tolist())
@@ -353,7 +353,7 @@ def _two(truth: AnyArray, labels: Any) -> tuple[Label, ...]:
 
 
 def _of_kind(values: FloatArray, eps: float, kind: str, *, several: bool = False) -> FloatArray:
-    """Probabilities in [0, 1] whose rows sum to 1 unless they are of several labels, or any real scores."""
+    """Check scores: probabilities in [0, 1], with rows of sum 1 unless of several labels, or any real numbers."""
     with called(**NAMES):
         if kind != "probability":
             check_finite(values, f"be finite numbers within ± {LARGEST:g}, without NaN or inf", LARGEST)

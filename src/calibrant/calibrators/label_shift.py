@@ -1,4 +1,4 @@
-"""Other base rates than those of the labelled rows: probabilities under them, and which ones unlabelled rows have."""
+"""Prior shift: probabilities under other base rates, and estimates of the base rates of unlabelled rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .linear import VectorObjective, VectorScaling
 from .newton import minimise
 from .temperature import mixture_weights, softmax
 
-#: Rows of two classes beyond which those of nearly equal log odds are merged, and how near.
+#: Number of rows of two classes above which rows of nearly equal log odds are merged, and the tolerance.
 _MERGED, _STEP = 2000, 0.01
 #: Cosines of the rank of a class's probability whose means the test of the mixture compares.
 _COSINES = 4
-#: Base rates are larger: their ratios are finite.
+#: Lower bound of base rates, so that their ratios are finite.
 RAREST = 1e-300
 
 
 def check_base_rates(name: str, value: Any, k: int) -> FloatArray:
-    """Judge base rates of k classes, (k,): numbers above 0 that sum to 1, or of two classes that of the second."""
+    """Check base rates of k classes, (k,): numbers above 0 that sum to 1, or for two classes that of the second."""
     if k == 2 and is_real(value):
         second = check_fraction(name, value)
         value = (1 - second, second)
@@ -49,7 +49,7 @@ def shifted(p: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
 
 
 def prior_shift(classes: AnyArray, old: FloatArray, new: FloatArray) -> VectorScaling:
-    """The change from old to new base rates as a calibrator: a vector scaling of slopes 1."""
+    """The change from old to new base rates as a calibrator: a vector scaling with slopes 1."""
     shift, ratio = VectorScaling(), np.log(new / old)
     shift.classes_, shift.n_features_in_, shift.order_, shift.prior_ = classes, len(new), None, old
     shift.coef_, shift.intercept_ = np.ones(len(new)), ratio - ratio.mean()
@@ -73,7 +73,7 @@ def under_prior(fitted: Calibrator, old: FloatArray, new: FloatArray) -> Compose
 
 
 def at_base_rates(fitted: Calibrator, rates: Sequence[float], name: str) -> Composed:
-    """A fitted calibrator under base rates in the order of the columns that it was fitted to, or that of the second."""
+    """A fitted calibrator under base rates in the order of the fitted columns, or under that of the second class."""
     k, order, old = len(fitted.classes_), fitted.order_, getattr(fitted, "prior_", None)
     if len(rates) == k and order is not None:
         rates = [rates[i] for i in order]
@@ -90,7 +90,7 @@ def at_base_rates(fitted: Calibrator, rates: Sequence[float], name: str) -> Comp
 class PriorRows:
     """Rows of a sample: logarithms of probabilities (n, K), weights, and codes of classes where these are known.
 
-    ``groups`` are codes of rows that depend on each other; ``counted`` says whether weights stand for repeated rows.
+    ``groups`` are codes of groups of dependent rows; ``counted`` is whether weights stand for repeated rows.
     """
 
     z: FloatArray
@@ -106,7 +106,7 @@ class PriorRows:
         return cls(z, np.ones(len(z)) if weights is None else weights, **about)
 
     def merged(self) -> Self:
-        """Rows of two classes with nearly the same log odds become one of their weight, where there are many."""
+        """Merge rows of two classes with nearly the same log odds, and add their weights, if there are many."""
         if self.z.shape[1] != 2 or len(self.z) <= _MERGED or self.groups is not None or not self.counted:
             return self
         odds = self.z[:, 1] - self.z[:, 0]
@@ -118,7 +118,7 @@ class PriorRows:
         return type(self)(z, weights, None if self.codes is None else cells % 2)
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
-        """Weights of a Bayesian bootstrap: every row, or group, has an exponential share."""
+        """Weights of a Bayesian bootstrap: exponential draws per row, or per group."""
         if self.groups is not None:
             return np.asarray(self.weights * rng.exponential(size=int(self.groups.max()) + 1)[self.groups])
         if self.counted:
@@ -127,7 +127,7 @@ class PriorRows:
 
 
 class BiasCorrectedTemperature:
-    """Mean log-loss of ``softmax(t z + b)``, one slope and an intercept per class: a vector scaling of equal slopes."""
+    """Mean log-loss of ``softmax(t z + b)``, one slope and an intercept per class: vector scaling with equal slopes."""
 
     def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray) -> None:
         k = z.shape[1]
@@ -137,14 +137,14 @@ class BiasCorrectedTemperature:
         self._to_vector[:k, 0], self._to_vector[k:, 1:] = 1, np.eye(k)
 
     def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        """Value, gradient and, where asked for, Hessian."""
+        """Value, gradient and, if requested, Hessian."""
         to = self._to_vector
         value, gradient, hessian = self._vector(to @ theta, curved)
         return value, to.T @ gradient, None if hessian is None else to.T @ hessian @ to
 
     @classmethod
     def solve(cls, z: FloatArray, codes: AnyArray, weights: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """Slope, not negative, and intercepts with sum 0, (1 + K,), of least log-loss."""
+        """Non-negative slope, and intercepts with sum 0, (1 + K,), that minimise the log-loss."""
         k = z.shape[1]
         start = np.concatenate([[1.0], np.zeros(k)]) if start is None else start
         theta = minimise(cls(z, codes, weights), start, np.concatenate([[0.0], np.full(k, -np.inf)])).x
@@ -156,7 +156,7 @@ PriorAlgorithm = Callable[[FloatArray, AnyArray, FloatArray, FloatArray, FloatAr
 
 
 def likeliest_prior(p: FloatArray, old: FloatArray, weights: FloatArray) -> FloatArray:
-    """Base rates (K,) of greatest likelihood, where p are calibrated under old ones: what EM converges to."""
+    """Maximum-likelihood base rates (K,), for p calibrated under old ones: the limit of EM."""
     return mixture_weights(p / old, weights)[0]
 
 
@@ -180,7 +180,7 @@ def _bbse(p: FloatArray, codes: AnyArray, w: FloatArray, q: FloatArray, v: Float
 
 
 def _pacc(p: FloatArray, codes: AnyArray, w: FloatArray, q: FloatArray, v: FloatArray) -> FloatArray:
-    """Means of probabilities in each class, mixed to those of new rows; of probabilities under the base rates of EM."""
+    """Match mixed class means of probabilities to means of new rows, with probabilities under the base rates of EM."""
     k, old = p.shape[1], w @ p
     near = likeliest_prior(q, old, v)
     means = np.zeros((k, k))
@@ -211,8 +211,8 @@ def draw_priors(
 ) -> PriorDraws:
     """Estimate the base rates of new rows, and again with both samples resampled.
 
-    Under prior shift the means over new rows of any functions of the scores are those of the reference's classes, mixed
-    by the base rates: the test compares those of cosines of ranks.
+    Under prior shift, the mean of any function of the scores over new rows is a mixture of its means in the reference's
+    classes, weighted by the base rates. The test compares these for cosines of ranks.
     """
     reference, new = reference.merged(), new.merged()
     f, g = _cosines(reference, new)
@@ -245,7 +245,7 @@ def _pvalue(observed: FloatArray, draws: FloatArray) -> float:
 
 
 def _cosines(reference: PriorRows, new: PriorRows) -> tuple[FloatArray, FloatArray]:
-    """Cosines of the rank of each class's probability in both samples together: (n, features) of either."""
+    """Cosines of the rank of each class's probability in both samples together: (n, features) for each."""
     shares = np.concatenate([one.weights / one.weights.sum() / 2 for one in (reference, new)])
     out = []
     for z in np.concatenate([reference.z, new.z]).T[1 if reference.z.shape[1] == 2 else 0 :]:

@@ -1,4 +1,4 @@
-"""Calibrators that are linear in logits: vector, matrix and Dirichlet scaling, free or shrunk to a temperature."""
+"""Calibrators that are linear in logits: vector, matrix and Dirichlet scaling, with optional shrinkage."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from .inputs import CalibrationSample, Scores
 from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
 from .temperature import softmax, temperature_of
 
-#: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
+#: Largest number of parameters for Newton's method: beyond it, the Hessian is larger than the data.
 _NEWTON = 700
-#: Curvature below this share of the largest is none.
+#: Curvature below this share of the largest counts as 0.
 _LEAST = 1e-10
-#: Relative error of what is summed over rows; a direction with less than this share of its penalty is flat.
+#: Relative error of sums over rows; a direction with less than this share of its penalty counts as flat.
 _ROUNDING, _FLAT = 1e-14, 1e-6
 Product = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(eq=False, repr=False)
 class VectorScaling(Calibrator):
-    r"""Vector scaling: :math:`\operatorname{softmax}(v \odot z + b)`, a slope and an intercept for each class.
+    r"""Vector scaling: :math:`\operatorname{softmax}(v \odot z + b)`, with a slope and an intercept per class.
 
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        A penalty λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature
-        scaling, 0 is vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation, and
+        The penalty λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature
+        scaling, 0 is vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` per squared deviation, and
         the prior of :class:`TemperatureScaling`.
     intercept : bool, default True
-        Whether b is fitted; without it this is "vector scaling without bias".
+        Whether to fit b; False gives "vector scaling without bias".
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (K,)
-        v, and b with sum 0 (a common shift changes nothing).
+        The slopes v and the intercepts b, with sum 0 (a common shift has no effect).
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient where the fit ended, and number of steps.
+        Largest component of the gradient where the fit ended, and number of iterations.
 
     See Also
     --------
@@ -55,9 +55,9 @@ class VectorScaling(Calibrator):
 
     Notes
     -----
-    Corrects classes that are over-predicted or of unequal sharpness; slopes may be negative if the data support it.
-    Convex; Newton's method, beyond 350 classes by conjugate gradients. Cost O(n K²) a step, or some hundred times O(n
-    K).
+    Corrects over- and under-prediction and unequal sharpness of classes; slopes may be negative if the data support it.
+    The problem is convex; it is solved by Newton's method, with conjugate gradients for more than 350 classes. Cost:
+    O(n K²) per step, or about a hundred times O(n K).
 
     References
     ----------
@@ -103,19 +103,19 @@ class MatrixScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        A penalty λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of
-        the diagonal: large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``: ``K (K - 1) /
-        n`` a squared element off the diagonal, and ``K / n`` a squared deviation on it or intercept; and the prior of
-        :class:`TemperatureScaling`.
+        The penalty λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, where w̄ is
+        the mean of the diagonal. Large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``:
+        ``K (K - 1) / n`` per squared off-diagonal element, ``K / n`` per squared deviation of a diagonal element and
+        per squared intercept, and the prior of :class:`TemperatureScaling`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, K)
-        W, rows of classes, with columns of sum 0 without shrinkage (a common shift changes nothing).
+        The matrix W, one row per class; without shrinkage its columns sum to 0 (a common shift has no effect).
     intercept_ : ndarray of shape (K,)
-        b, with sum 0.
+        The intercepts b, with sum 0.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient where the fit ended, and number of steps.
+        Largest component of the gradient where the fit ended, and number of iterations.
 
     See Also
     --------
@@ -124,9 +124,9 @@ class MatrixScaling(Calibrator):
 
     Notes
     -----
-    Corrects confusions between classes; may change the predicted class. K² + K parameters: without shrinkage it
-    overfits below some tens of K² rows, and has no optimum where classes are separated (:class:`ConvergenceWarning`).
-    Newton's method, beyond 25 classes by conjugate gradients. Cost O(n K⁴) a step, or some hundred times O(n K²).
+    Corrects confusions between classes; may change the predicted class. It has K² + K parameters: without shrinkage it
+    overfits below some tens of K² rows, and has no optimum if classes are separated (:class:`ConvergenceWarning`).
+    Newton's method, with conjugate gradients above 25 classes. Cost: O(n K⁴) per step, or about 100 times O(n K²).
 
     References
     ----------
@@ -159,7 +159,7 @@ class MatrixScaling(Calibrator):
         return Quadratic(weight, weight, weight, centred=True)
 
     def _rows(self) -> float | str:
-        """Rows of the prior."""
+        """Number of rows of the prior."""
         return "auto" if isinstance(self.shrinkage, str) else 0.0
 
     def _fit(self, sample: CalibrationSample) -> None:
@@ -190,20 +190,20 @@ def _check_strength(name: str, value: Any) -> None:
 class DirichletCalibration(MatrixScaling):
     r"""Dirichlet calibration: :math:`\operatorname{softmax}(W \log p + b)`, with off-diagonal and intercept penalties.
 
-    What Bayes' rule gives where the probability vectors of each class are Dirichlet distributed; for two classes, beta
-    calibration without its constraint. Logits become log-probabilities first, which matters to the penalty.
+    Exact by Bayes' rule if the probability vectors of each class are Dirichlet distributed; for two classes, beta
+    calibration without its constraint. Logits are first converted to log-probabilities, which affects the penalty.
 
     Parameters
     ----------
     penalty : {"odir", "l2"}, default "odir"
         ODIR: ``λ Σ_{k≠l} W_kl² / (K (K-1)) + μ Σ b_k² / K``. ``"l2"``: ``λ (Σ W_kl² + Σ b_k²)``; μ is not used.
     strength : float, default 1e-3
-        The penalty λ ≥ 0 on the mean log-loss.
+        The penalty λ ≥ 0, added to the mean log-loss.
     intercept_strength : float or None, default None
-        The penalty μ of the intercepts; None: λ.
+        The penalty μ ≥ 0 of the intercepts; None: equal to λ.
     shrinkage : float or "auto", default "auto"
-        The number m ≥ 0 of rows that the prior of :class:`calibrant.TemperatureScaling` counts for, beside the penalty.
-        0 is Dirichlet calibration as published.
+        Weight of the prior of :class:`calibrant.TemperatureScaling`, as a number m ≥ 0 of rows, in addition to the
+        penalty. 0 is Dirichlet calibration as published.
 
     Attributes
     ----------
@@ -212,16 +212,16 @@ class DirichletCalibration(MatrixScaling):
     intercept_ : ndarray of shape (K,)
         The intercepts b, with sum 0.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient where the fit ended, and number of steps.
+        Largest component of the gradient where the fit ended, and number of iterations.
 
     See Also
     --------
     calibrant.calibrators.MatrixScaling : The same map, shrunk towards temperature scaling.
-    calibrant.calibrators.BetaCalibration : Two classes.
+    calibrant.calibrators.BetaCalibration : The analogue for two classes.
 
     Notes
     -----
-    Cost and warnings as :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of
+    Cost and warnings: as for :class:`MatrixScaling`. λ and μ are best chosen by cross-validation over powers of
     ten; with many classes and few rows, the small values that suit ten classes overfit badly.
 
     References
@@ -259,13 +259,13 @@ class DirichletCalibration(MatrixScaling):
 
 
 class Quadratic:
-    """Half a quadratic form of a matrix (K, K + 1): off-diagonal, diagonal (about its mean if centred), last column."""
+    """Half a quadratic form of a (K, K + 1) matrix: off-diagonal, diagonal (about its mean if centred), last column."""
 
     def __init__(self, off: float, diagonal: float, last: float, *, centred: bool) -> None:
         self.off, self.diagonal, self.last, self.centred = off, diagonal, last, centred
 
     def gradient(self, w: FloatArray) -> FloatArray:
-        """Gradient; the value is half its product with w, as the form is quadratic."""
+        """The gradient at w; the value of the form is half the product of gradient and w."""
         k = len(w)
         out = self.off * w
         middle = np.diag(w[:, :k])
@@ -274,14 +274,14 @@ class Quadratic:
         return out
 
     def scale(self, k: int) -> FloatArray:
-        """The form's diagonal, (K, K + 1), as if nothing were centred."""
+        """The diagonal of the form's matrix, (K, K + 1), without centring."""
         out = np.full((k, k + 1), self.off)
         out[np.arange(k), np.arange(k)] = self.diagonal
         out[:, k] = self.last
         return out
 
     def hessian(self, k: int) -> FloatArray:
-        """The form, (K (K + 1), K (K + 1))."""
+        """The form's matrix, (K (K + 1), K (K + 1))."""
         out = np.diag(self.scale(k).ravel())
         if self.centred:
             at = np.arange(k) * (k + 1) + np.arange(k)
@@ -290,9 +290,9 @@ class Quadratic:
 
 
 class SoftmaxObjective(ABC):
-    """Mean log-loss of a softmax whose logits are linear in the parameters, and half a quadratic form of these.
+    """Mean log-loss of a softmax with logits linear in the parameters, plus half a quadratic form of the parameters.
 
-    ``pull`` is the difference of weighted targets from the observed labels; None: they are equal.
+    ``pull`` is the difference between weighted targets and observed labels; None: they are equal.
     """
 
     def __init__(self, sample: CalibrationSample, pull: FloatArray | None) -> None:
@@ -308,7 +308,7 @@ class SoftmaxObjective(ABC):
 
     @abstractmethod
     def _gathered(self, q: FloatArray) -> FloatArray:
-        """Sums over rows of (n, K) numbers times the features of parameters."""
+        """Sums over rows of (n, K) numbers times the features of the parameters."""
 
     @abstractmethod
     def _shrink(self, theta: FloatArray) -> FloatArray:
@@ -316,21 +316,21 @@ class SoftmaxObjective(ABC):
 
     @abstractmethod
     def _hessian(self, p: FloatArray) -> FloatArray:
-        """Hessian of loss and penalty, by probabilities."""
+        """Hessian of loss and penalty, from the probabilities."""
 
     @abstractmethod
     def _diagonal(self, spread: FloatArray) -> FloatArray:
-        """Diagonal of the Hessian, by weighted variances of outcomes, (n, K)."""
+        """Diagonal of the Hessian, from the weighted variances of outcomes, (n, K)."""
 
     def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        """Value, gradient and, where asked for, Hessian."""
+        """Value, gradient and, if ``curved``, Hessian."""
         loss, p = self._losses(self._logits(theta))
         shrink = self._shrink(theta)
         gradient = self._gathered(p * self.share[:, None]) - self.seen + shrink
         return loss + 0.5 * float(shrink @ theta), gradient, self._hessian(p) if curved else None
 
     def product(self, theta: FloatArray) -> tuple[Product, Product]:
-        """Product with the Hessian, and with what is nearly its inverse."""
+        """Product with the Hessian, and with an approximate inverse of it."""
         p = self._losses(self._logits(theta))[1]
 
         def times(v: FloatArray) -> FloatArray:
@@ -348,7 +348,7 @@ class SoftmaxObjective(ABC):
         return lambda v: scale * v
 
     def _losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
-        """Mean log-loss, and probabilities in the place of logits."""
+        """Mean log-loss, and probabilities, which overwrite the logits."""
         logits -= logits.max(axis=1, keepdims=True)
         own = logits[self.own]
         pulled = 0.0 if self.pull is None else float(np.vdot(self.pull, logits))
@@ -359,7 +359,7 @@ class SoftmaxObjective(ABC):
 
 
 class MatrixObjective(SoftmaxObjective):
-    """For ``softmax(W [z, 1])``; parameters are W, (K, K + 1), row by row."""
+    """Objective for ``softmax(W [z, 1])``; the parameters are W, (K, K + 1), row by row."""
 
     def __init__(self, z: FloatArray, sample: CalibrationSample, penalty: Quadratic, pull: FloatArray | None) -> None:
         self.features, self.penalty = np.column_stack([z, np.ones(len(z))]), penalty
@@ -392,10 +392,10 @@ class MatrixObjective(SoftmaxObjective):
         return np.asarray((spread.T @ self.features**2 + self.penalty.scale(self.k)).ravel())
 
     def _near_inverse(self, p: FloatArray) -> Product:
-        """As if outcomes varied alike in all rows: a matrix of classes times one of features (Kronecker's product).
+        """Inverse as if outcomes varied equally in all rows: a Kronecker product of class and feature matrices.
 
-        With the penalty, exactly: that of each feature by the eigenvectors that it shares with the features' matrix,
-        and the difference on the diagonal by Woodbury's identity. Cost some twenty times K³ once, and K³ per product.
+        The penalty is included exactly: that of each feature by the eigenvectors shared with the feature matrix, and
+        the difference on the diagonal by Woodbury's identity. Cost: about twenty times K³ once, and K³ per product.
 
         Source: Martens & Grosse (2015), *Optimizing neural networks with Kronecker-factored approximate curvature*.
         """
@@ -449,7 +449,7 @@ class MatrixObjective(SoftmaxObjective):
 
 
 class VectorObjective(SoftmaxObjective):
-    """For ``softmax(v z + b)``; parameters are v and, with an intercept, b."""
+    """Objective for ``softmax(v z + b)``; the parameters are v and, with an intercept, b."""
 
     def __init__(
         self, z: FloatArray, sample: CalibrationSample, strength: float, pull: FloatArray | None, *, free: bool
@@ -491,7 +491,7 @@ class VectorObjective(SoftmaxObjective):
 
 
 def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatArray | None:
-    """Change of weighted targets by the prior's rows."""
+    """Change of the weighted targets due to the prior's rows."""
     share = sample.prior_share(rows)
     if share == 0:
         return None
@@ -506,5 +506,5 @@ def _minimised(objective: SoftmaxObjective, start: FloatArray) -> Solution:
 
 
 def _slope(sample: CalibrationSample, eps: float) -> float:
-    """Where fits start: the inverse temperature."""
+    """The starting value of fits: the inverse temperature."""
     return float(np.clip(temperature_of(sample, eps, "auto").x[0], 1e-3, 1e3))

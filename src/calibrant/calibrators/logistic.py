@@ -1,4 +1,4 @@
-"""Maps fitted by logistic likelihood, with normal posteriors: Platt scaling, beta calibration, a quadratic map."""
+"""Maps fitted by logistic likelihood, with normal posteriors: Platt scaling, beta calibration and a quadratic map."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
 from .score_sums import Streamed
 
-#: Least information, and the addition to correlations: without information the interval is all of [0, 1].
+#: Least information, and the constant added to correlations: without information the interval is all of [0, 1].
 _NOTHING, _SINGULAR = 1e-100, 1e-12
-#: Spread, as a share of the largest score, that is rounding.
+#: Spread, relative to the largest score, that counts as rounding.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -44,18 +44,18 @@ def covariance_field(size: str) -> Later:
 
 @dataclass(eq=False, repr=False)
 class LaplaceMap(Streamed, BinaryCalibrator):
-    r"""A map ``σ(v · β)`` with v the columns of a score, and a normal posterior of β around the fit.
+    r"""A map ``σ(v · β)`` of the design vector v of a score, with a normal posterior of β around the fit.
 
     Subclasses define ``_design(scores)``, the columns (n, p), and ``_coefficients()``, (p,).
 
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        The number m ≥ 0 of rows that a prior counts for. They are spread over those given, and their outcomes are the
-        probabilities p that the scores stand for (of margins: the share of the class). Targets become ``(n o + m p) /
-        (n + m)``: a weak pull towards leaving scores unchanged, which keeps the fit finite where scores separate the
-        classes and vanishes as n grows. 0 gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where
-        there is none. ``"auto"``: 8 rows, and half a row of margins.
+        Weight of the prior, as a number m ≥ 0 of rows. They are spread over the n rows given, and their outcomes are
+        the probabilities p that the scores represent (for margins, the share of the class). Targets become ``(n o + m
+        p) / (n + m)``: a weak pull towards unchanged scores, which keeps the fit finite where scores separate the
+        classes, and vanishes as n grows. 0 gives maximum likelihood exactly, or a :class:`ConvergenceWarning` if there
+        is no maximum. ``"auto"``: 8 rows, or half a row for margins.
     """
 
     _: KW_ONLY
@@ -81,10 +81,10 @@ class LaplaceMap(Streamed, BinaryCalibrator):
         penalty: FloatArray | None = None,
         shrinkage: float | str | None = None,
     ) -> None:
-        """Set ``covariance_``; of coefficients that are combinations ``free @ θ``, and with a normal prior's precision.
+        """Set ``covariance_``, for coefficients ``free @ θ`` and a normal prior with precision ``penalty``.
 
-        The rows of the weak prior (``shrinkage``, by default the calibrator's) count among the others, and relative
-        weights as their effective number.
+        The rows of the weak prior (``shrinkage``, by default the calibrator's) are added to the others; relative
+        weights count as their effective number.
         """
         columns, w = self._design(sample.scores), sample.weights
         p = expit(columns @ self._coefficients())
@@ -102,11 +102,11 @@ class LaplaceMap(Streamed, BinaryCalibrator):
 
     @needs_fitted("covariance_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        """Ends of the map's central interval at each row, (n, 2): probabilities of the second class.
+        """Compute a central interval for the map at each row, (n, 2): probabilities of the second class.
 
-        The posterior of the coefficients is taken as normal around the fit, with the information of the rows there
-        (Laplace's approximation): it gives the uncertainty within this family of maps, and does not account for a truth
-        outside it (``benchmarks/coverage/map_intervals.md``). Not available for calibrators saved by earlier versions.
+        The posterior of the coefficients is approximated as normal around the fit, by the information there (Laplace's
+        approximation). It gives the uncertainty within this family of maps, and does not account for true maps outside
+        it (``benchmarks/coverage/map_intervals.md``). Not available for calibrators saved by earlier versions.
 
         Parameters
         ----------
@@ -128,52 +128,52 @@ class LaplaceMap(Streamed, BinaryCalibrator):
 class PlattScaling(LaplaceMap):
     r"""Logistic map of the score: :math:`P(1 \mid s) = \sigma(a s + b)`.
 
-    Probabilities enter as log odds, so that a = 1, b = 0 is the identity; logits and margins as they are. Fitted to the
-    optimum of the log-loss by Newton's method (the problem is convex with one optimum), or from means and a variance.
+    Probabilities enter as log odds, so that a = 1, b = 0 is the identity; logits and margins enter unchanged. The fit
+    minimises the (convex) log-loss by Newton's method, or uses class means and a common variance.
 
     Parameters
     ----------
     smoothing : bool, default True
-        Platt's targets ``(n₁ + 1) / (n₁ + 2)`` and ``1 / (n₀ + 2)`` instead of 1 and 0, with the weights of the
-        classes: the fit is then finite even where scores separate the classes.
+        Use Platt's targets ``(n₁ + 1) / (n₁ + 2)`` and ``1 / (n₀ + 2)`` instead of 1 and 0, where n₁ and n₀ are the
+        weights of the classes: the fit is then finite even if scores separate the classes.
     solver : {"maximum-likelihood", "closed-form"}, default "maximum-likelihood"
-        ``"closed-form"``: what Bayes' rule gives where the scores of each class (log odds of probabilities) are normal
-        with means m₁ and m₀ and one variance v, the mean square about the own class's mean:
+        ``"closed-form"``: Bayes' rule for scores (log odds of probabilities) that are normal in each class, with means
+        m₁ and m₀ and a common variance v, the mean squared deviation from the class mean:
 
         .. math:: a = \frac{m_1 - m_0}{v}, \qquad b = \log\frac{n_1}{n_0} - a\,\frac{m_1 + m_0}{2}
 
-        Linear discriminant analysis of one feature, that is, as printed with ``smoothing=False``; with smoothing a row
-        counts for both classes, by its target. On such scores both solvers tend to the same map, and this one is the
-        less noisy (Efron 1975); on others it is biased however many the rows. It is finite where scores separate the
-        classes, and scores that are all equal give the base rate. It has no prior.
+        This is linear discriminant analysis of one feature, exactly so with ``smoothing=False``; with smoothing a row
+        counts for both classes, according to its target. On normal scores both solvers converge to the same map, and
+        this one has less variance (Efron 1975); on others it is biased for any number of rows. It is finite if scores
+        separate the classes, and gives the base rate if all scores are equal. It has no prior.
 
     Attributes
     ----------
     coef_, intercept_ : float
-        a and b.
+        The slope a and the intercept b.
     covariance_ : ndarray of shape (2, 2)
-        Covariance of a and b, by the information of the rows at the fit; ``predict_interval`` reads it.
+        Covariance of a and b, from the information at the fit; used by ``predict_interval``.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient of the mean log-loss where the fit ended, and number of steps; for the closed
-        form its distance from the optimum, and 0.
+        Largest component of the gradient of the mean log-loss where the fit ended, and number of iterations (0 for the
+        closed form).
 
     Raises
     ------
     ValueError
-        By the closed form without smoothing, for a class without rows, and for scores that differ between the classes
-        only (v is 0).
+        If the closed form without smoothing is fitted to only one class, or to scores that differ only between the
+        classes (v is 0).
 
     See Also
     --------
-    calibrant.calibrators.BetaCalibration : Another map for scores in [0, 1], with up to three parameters.
+    calibrant.calibrators.BetaCalibration : A map for scores in [0, 1] with up to three parameters.
     calibrant.TemperatureScaling : The slope only, for any number of classes.
     calibrant.calibrators.IsotonicCalibrator : Any increasing map.
 
     Notes
     -----
     Fits shifts and changes of slope of the log odds, including a reversal (a < 0), but not asymmetric or wavy maps; it
-    can make a calibrated model worse: see :class:`BetaCalibration`. Cost O(n) a step, some six steps; the closed form
-    is one.
+    can make a calibrated model worse: see :class:`BetaCalibration`. Cost: O(n) per step, with about six steps, or one
+    for the closed form.
 
     References
     ----------
@@ -230,36 +230,36 @@ class PlattScaling(LaplaceMap):
 class BetaCalibration(LaplaceMap):
     r"""Beta calibration: :math:`\operatorname{logit} P(1 \mid s) = a \log s - b \log(1 - s) + c`, a, b ≥ 0.
 
-    What Bayes' rule gives where the scores of each class are Beta distributed. With ``c = b log(1 - m) - a log m``, the
-    map passes through one half at m. Logits and margins are read as log odds, exactly.
+    Exact by Bayes' rule if the scores of each class are Beta distributed. With ``c = b log(1 - m) - a log m``, the map
+    passes through ½ at m. Logits and margins are treated as log odds.
 
     Parameters
     ----------
     parameters : {"abm", "am", "ab", "a"}, default "abm"
-        Free parameters: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
+        Free parameters: ``"am"`` sets b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` sets m = ½, ``"a"`` both.
 
     Attributes
     ----------
     a_, b_, c_ : float
         Coefficients of the map.
     m_ : float
-        Score of which the map makes one half; NaN where it has none.
+        The score that is mapped to ½; NaN if there is none.
     covariance_ : ndarray of shape (3, 3)
-        Covariance of a, b and c, by the information of the rows at the fit.
+        Covariance of a, b and c, from the information at the fit.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient of the mean log-loss where the fit ended, for the parameters that the
-        constraints leave free, and number of steps.
+        Largest component of the gradient of the mean log-loss where the fit ended, among parameters not at a bound, and
+        number of iterations.
 
     See Also
     --------
     calibrant.calibrators.PlattScaling : The case a = b.
     calibrant.calibrators.QuadraticLogit : A map that need not be increasing.
-    calibrant.calibrators.DirichletCalibration : The same for more than two classes.
+    calibrant.calibrators.DirichletCalibration : An extension to more than two classes.
 
     Notes
     -----
-    Fits the identity, sigmoid, inverse-sigmoid and asymmetric maps; monotone by its constraints, under
-    which the convex problem is solved by Newton's method. Cost O(n) a step.
+    Fits the identity, sigmoid, inverse-sigmoid and asymmetric maps. The constraints make it monotone; the convex
+    constrained problem is solved by Newton's method. Cost: O(n) per step.
 
     References
     ----------
@@ -319,7 +319,7 @@ class BetaCalibration(LaplaceMap):
         return np.array([self.a_, self.b_, self.c_])
 
     def _columns(self, scores: Scores) -> tuple[FloatArray, FloatArray]:
-        """``log s`` and ``log(1 - s)``, exact where log odds are given."""
+        """``log s`` and ``log(1 - s)``, computed without clipping if log odds are given."""
         v = scores.values
         if scores.kind != "probability":
             z = scores.log_odds(self.eps)
@@ -334,23 +334,23 @@ class QuadraticLogit(LaplaceMap):
     Attributes
     ----------
     coef_ : ndarray of shape (2,)
-        b and c.
+        The coefficients b and c.
     intercept_ : float
         The constant a.
     covariance_ : ndarray of shape (3, 3)
-        Covariance of a, b and c, by the information of the rows at the fit.
+        Covariance of a, b and c, from the information at the fit.
     gradient_norm_, n_iter_ : float, int
-        Largest component of the gradient of the mean log-loss where the fit ended, and number of steps.
+        Largest component of the gradient of the mean log-loss where the fit ended, and number of iterations.
 
     See Also
     --------
     calibrant.calibrators.PlattScaling : The case c = 0.
-    calibrant.calibrators.SplineCalibrator : A flexible map that is increasing.
+    calibrant.calibrators.SplineCalibrator : A flexible increasing map.
 
     Notes
     -----
-    What Bayes' rule gives where log odds are normal in each class, with different variances. Not monotone beyond
-    ``-b / 2c``: there it turns. Cost O(n) a step.
+    Exact by Bayes' rule if the log odds are normal in each class, with different variances. The map changes direction
+    at ``z = -b / 2c``, so it is not monotone. Cost: O(n) per step.
 
     References
     ----------
@@ -402,7 +402,7 @@ def fit_logistic(
     penalty: FloatArray | None = None,
     many: int = MANY,
 ) -> Solution:
-    """Coefficients of columns, of least mean log-loss and penalty."""
+    """Coefficients of columns that minimise the penalised mean log-loss."""
 
     def objective(rows: slice) -> Objective:
         return sigmoid_objective(columns[rows], targets[rows], weights[rows], penalty=penalty)
@@ -412,7 +412,7 @@ def fit_logistic(
 
 
 def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatArray, rounding: float) -> Solution:
-    """Slope and intercept by Bayes' rule for normal scores of one variance; a spread of ``rounding`` is none."""
+    """Slope and intercept by Bayes' rule for normal scores of equal variance; a spread of ``rounding`` counts as 0."""
     u = columns[:, 0]
     own = weights * np.stack([1 - targets, targets])
     sizes = own.sum(axis=1)
@@ -444,7 +444,7 @@ def standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
 
 
 def _crossing(a: float, b: float, c: float) -> float:
-    """The score at which the logit is 0, found by its log odds."""
+    """The score at which the logit is 0, found on the log-odds scale."""
     from scipy.optimize import brentq
 
     if a + b <= 0:

@@ -1,4 +1,4 @@
-"""`CalibratedModel`: a classifier and a calibrator behind it, fitted to scores of rows that it never saw."""
+"""`CalibratedModel`: a classifier with a calibrator fitted to scores of rows that the classifier did not see."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .model_scores import normalised, scores_of_labels
 from .multiclass import OneVsRest, for_classes
 from .select import AutoCalibrator
 
-#: Names of calibrators beside those of all: of one that chooses among them, and of one that needs a model's features.
+#: Further names of calibrators: of one that chooses among all, and of one that needs a model's features.
 _OWN_NAMES = {"auto": AutoCalibrator, "segments": SegmentCalibrator}
 
 
@@ -54,7 +54,7 @@ def _check_jobs(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Arguments of ``fit``: rows, and those that go to the classifier and to the splitter."""
+    """Arguments of ``fit``: rows, and arguments for the classifier and for the splitter."""
 
     X: Any
     y: AnyArray
@@ -64,14 +64,14 @@ class _Given:
 
     @property
     def groups(self) -> AnyArray | None:
-        """Rows that depend on each other."""
+        """Groups of dependent rows."""
         groups = self.to_splitter.get("groups")
         return None if groups is None else np.asarray(groups)
 
 
 @dataclass(eq=False, repr=False)
 class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier whose probabilities are calibrated.
+    """A classifier with calibrated probabilities.
 
     Parameters
     ----------
@@ -79,60 +79,60 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         The classifier, with ``predict_proba`` or ``decision_function``; by default ``LinearSVC(random_state=0)``, as in
         scikit-learn's ``CalibratedClassifierCV``. ``FrozenEstimator(model)`` means ``cv="prefit"``.
     calibrator : Calibrator, its name such as "isotonic", "segments" or "auto", default "auto"
-        ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
-        choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
-        several classes by :class:`OneVsRest`. For rows with several labels one that takes them, such as
-        ``OneVsRest("isotonic", "none")``, or a binary one for each label, with ``"auto"`` :class:`BetaCalibration`.
-        ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X, and ``"segments"``, which is
-        :class:`SegmentCalibrator`, its features from all of them; of several folds there is one repair, by all rows.
+        ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds, one choice
+        is made for all, with each fold's fit evaluated on the next fold. A binary calibrator is applied to several
+        classes by :class:`OneVsRest`. For rows with several labels: a calibrator that takes them, such as
+        ``OneVsRest("isotonic", "none")``, or a binary one for each label; ``"auto"`` uses :class:`BetaCalibration`.
+        ``SubgroupCalibrator(by=COLUMN)`` takes its subgroups from a column of X. ``"segments"``, a
+        :class:`SegmentCalibrator`, searches all columns; with several folds, one repair is fitted to all rows.
     cv : int, splitter, "prefit" or "holdout", default 5
         Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
-        rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
-        than those given to ``fit``, which all go to one calibrator. With ``groups`` an int and ``"holdout"`` keep the
-        rows of each group together.
+        rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, to other rows
+        than those given to ``fit``, which are all used for the calibrator. With ``groups``, an int and ``"holdout"``
+        keep the rows of each group together.
     ensemble : bool, default True
-        With folds. True: one model and calibrator per fold, whose probabilities are averaged (Platt's scheme;
+        Used with folds. True: one model and calibrator per fold, whose probabilities are averaged (Platt's scheme;
         :class:`VennAbers` and :class:`AutoCalibrator` by their own rules): more accurate, but k times as large.
         False: one calibrator fitted to the scores of all folds, applied to a final model fitted to all rows, which is
         slightly sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
-        Input of the calibrator: probabilities if the classifier has them, else margins.
+        Input of the calibrator; ``"auto"`` uses probabilities if the classifier has them, else margins.
     n_jobs : int, optional
-        Number of folds whose classifiers are fitted at once; -1: as many as there are cores.
+        Number of folds whose classifiers are fitted in parallel; -1 uses all cores.
     random_state : int, RandomState or None, default 0
-        Seed of the choice of the rows that are held out.
+        Seed of the choice of held-out rows.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         The labels, in column order.
     pairs_ : list of (classifier, calibrator)
-        Fitted; their probabilities are averaged.
+        The fitted pairs, whose probabilities are averaged.
     calibrator_ : Calibrator
-        Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
-        fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
-        :func:`save_calibrator` saves of the whole.
+        The calibrator without classifiers, for scores of one of them: that of the only pair, or for several folds a
+        fitted :class:`Mixture` (``calibrator_.calibrators_`` are in the order of ``pairs_``). It is the part that
+        :func:`save_calibrator` saves.
     several_ : bool
-        Whether ``fit`` was given rows with several labels: ``classes_`` are these, and ``predict_proba`` has a
-        probability of each, whose sum is not 1.
+        Whether ``fit`` was given rows with several labels. If so, these are ``classes_``, and ``predict_proba`` gives
+        a probability of each; they do not sum to 1.
     prior_ : ndarray of shape (K,)
-        Share of each class, or label, among the rows of ``fit``, weighted.
+        Weighted share of each class, or label, among the rows of ``fit``.
     new_prior_ : ndarray of shape (K,), or None
-        Base rates of the probabilities, by :meth:`with_prior` or :meth:`adapt`.
+        Base rates of the probabilities, if set by :meth:`with_prior` or :meth:`adapt`.
     n_features_in_, feature_names_in_ : int, ndarray
-        Number and names of the classifier's features, where it has them.
+        Number and names of the classifier's features, if it has them.
 
     See Also
     --------
-    calibrant.AutoCalibrator : The calibrator that is fitted by default.
-    calibrant.compare_calibrators : Which calibrator suits the model.
+    calibrant.AutoCalibrator : The default calibrator.
+    calibrant.compare_calibrators : Compares calibrators for the model.
     calibrant.save_calibrator : Saves the calibrator without the model.
 
     Notes
     -----
-    ``sample_weight`` goes to the classifier, where it takes weights, and to the calibrator; ``groups`` goes to the
-    splitter, such as ``GroupKFold``; other arguments of ``fit`` go to the classifier. With scikit-learn's metadata
-    routing enabled, classifier and splitter have what they request, also within ``cross_val_score(…, params=…)``.
+    ``sample_weight`` is passed to the classifier, if it takes weights, and to the calibrator; ``groups`` to the
+    splitter, such as ``GroupKFold``; other arguments of ``fit`` to the classifier. With scikit-learn's metadata
+    routing enabled, classifier and splitter receive what they request, also within ``cross_val_score(…, params=…)``.
 
     A class that the classifier of a fold did not see has probability 0 there, as in ``CalibratedClassifierCV``. Its
     rows are left out of that fold's calibrator; :class:`OneVsRest` counts them among the rest.
@@ -169,11 +169,11 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         X : array-like of shape (n, features)
             Features, as the classifier takes them.
         y : array-like of shape (n,), or of several labels (n, L)
-            Labels; 0 or 1 for each of several, as ``MultiOutputClassifier`` and scikit-learn's forests take them.
+            Labels; if several, 0 or 1 for each, as for ``MultiOutputClassifier`` and scikit-learn's forests.
         sample_weight : array-like of shape (n,), optional
-            Weights for classifier and calibrator, where they take weights.
+            Weights for classifier and calibrator, if they take weights.
         **fit_params
-            ``groups``, for the folds: rows that depend on each other. Others are for the classifier.
+            ``groups``: groups of dependent rows, for the folds. Others are passed to the classifier.
         """
         check_parameters(self)
         check_target(self, y)
@@ -208,7 +208,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return self
 
     def _model(self) -> Any:
-        """The classifier: by default scikit-learn's, for CalibratedClassifierCV."""
+        """The classifier; by default that of scikit-learn's CalibratedClassifierCV."""
         if self.estimator is not None:
             return self.estimator
         model = LinearSVC(random_state=0)
@@ -287,7 +287,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return list(zip(models, one._fit_each(samples, more), strict=True))
 
     def _fold(self, given: _Given, train: AnyArray, test: AnyArray) -> tuple[Any, FloatArray, str, AnyArray]:
-        """A classifier of some rows, its scores of others with their kind, and whether it knows their classes."""
+        """A classifier fitted to some rows, its scores of others, their kind, and whether it knows their classes."""
         model = self._fitted(given, train)
         scores, kind = self._scores(model, _safe_indexing(given.X, test))
         known = np.ones(len(test), dtype=bool) if self.several_ else np.isin(given.y[test], model.classes_)
@@ -301,9 +301,9 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
     def _sample(
         self, given: _Given, rows: AnyArray, scores: FloatArray, kind: str, known: AnyArray | None = None
     ) -> tuple[Calibrator, CalibrationSample, dict[str, Any]]:
-        """A calibrator for some rows, what it is fitted to, and what it needs of their features.
+        """A calibrator for some rows, the sample that it is fitted to, and the features that it needs.
 
-        Rows of classes that their model does not know are left out; each class against the rest has them in the rest.
+        Rows of classes that their model does not know are left out, but for one-vs-rest, which has them in the rest.
         """
         one = self._for_kind(kind, scores)
         if known is not None and not known.all() and not isinstance(one, OneVsRest):
@@ -353,7 +353,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return scores, "probability" if method == "predict_proba" else "margin"
 
     def _over_all(self, scores: FloatArray, known: AnyArray, method: str) -> FloatArray:
-        """Scores of some of the classes among those of all: others have no probability, or the row's least margin."""
+        """Scores of some classes extended to all classes: others have probability 0, or the row's least margin."""
         columns = scores if scores.ndim > 1 else np.column_stack([-scores, scores])
         least = np.zeros(len(columns)) if method == "predict_proba" else columns.min(axis=1)
         out = np.repeat(least[:, None], len(self.classes_), axis=1)
@@ -369,18 +369,18 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return whole if self.new_prior_ is None else under_prior(whole, self.prior_, self.new_prior_)
 
     def with_prior(self, prior: Any) -> Self:
-        """A copy of the fitted model whose probabilities are those under other base rates; see :func:`shift_prior`.
+        """Copy of the fitted model with probabilities under other base rates; see :func:`shift_prior`.
 
         Parameters
         ----------
         prior : float, or array-like of shape (K,)
-            Base rates where the copy will be used, in the order of ``classes_``; a number is that of the second of two
-            classes. They replace those of ``fit`` (``prior_``), or of an earlier call, and are kept as ``new_prior_``.
+            Base rates where the copy will be used, in the order of ``classes_``; for two classes, a number is that of
+            the second. They replace those of ``fit`` (``prior_``) or an earlier call, and are kept as ``new_prior_``.
 
         Returns
         -------
         CalibratedModel
-            It shares classifiers and calibrators with this one, which stays as it is.
+            The copy shares classifiers and calibrators with this model, which is unchanged.
         """
         check_is_fitted(self)
         if self.several_:
@@ -392,21 +392,21 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return out
 
     def adapt(self, X: Any) -> Self:
-        """A copy of the fitted model under the base rates of rows without labels; see :func:`estimate_prior`.
+        """Copy of the fitted model under base rates estimated from unlabelled rows; see :func:`estimate_prior`.
 
         Assumes that only base rates have changed, and that this model is calibrated under those of ``fit``;
-        :func:`calibrant.estimate_prior` tests that, and gives an interval. Half a row per class is added, so that no
+        :func:`calibrant.estimate_prior` tests this, and gives an interval. Half a row per class is added, so that no
         class has a base rate of 0. The copy's probabilities of a row do not depend on other rows.
 
         Parameters
         ----------
         X : array-like of shape (n, features)
-            Features of rows from where the copy will be used.
+            Features of rows from the population where the copy will be used.
 
         Returns
         -------
         CalibratedModel
-            It shares classifiers and calibrators with this one; ``new_prior_`` has the base rates.
+            The copy shares classifiers and calibrators with this model; ``new_prior_`` has the base rates.
         """
         check_is_fitted(self)
         p = self._under_old_prior(X)
@@ -439,7 +439,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         return np.asarray(sum(normalised(p, ~absent) for absent, p in zip(lacking, each, strict=True)) / len(each))
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each row; of several labels which each row has, (n, L), 0 or 1.
+        """Most probable class of each row; for several labels, 0 or 1 for each, (n, L).
 
         Parameters
         ----------

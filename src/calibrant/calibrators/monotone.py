@@ -1,4 +1,4 @@
-"""Monotone maps without a formula: isotonic regression, and the two isotonic fits of Venn-Abers predictors."""
+"""Nonparametric monotone maps: isotonic regression, and the two isotonic fits of Venn-Abers predictors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import PROBABILITIES, BinaryCalibrator, FittedWithScores, Later, need
 from .inputs import CalibrationSample, Scores, read_scores
 from .score_sums import Streamed
 
-#: Cells of neighbouring rows that are kept for intervals.
+#: Largest number of cells of neighbouring rows stored for intervals.
 _CELLS = 500
 
 
@@ -31,23 +31,23 @@ def _check_clip(name: str, value: Any) -> None:
 
 
 def kept_inside(values: FloatArray, sample: CalibrationSample) -> FloatArray:
-    """Values that are no certainties: at least ``1 / (n + 2)`` from 0 and 1, of n rows."""
+    """Clip values to [c, 1 - c], where c is ``1 / (n + 2)`` for n rows."""
     least = 1 / (sample.effective_rows() + 2)
     return np.clip(values, least, 1 - least)
 
 
 @dataclass(eq=False, repr=False)
 class Knots(BinaryCalibrator):
-    """A map through knots, ``scores_`` and ``values_``, with ways to read it between them and to clip it.
+    """A map through knots, ``scores_`` and ``values_``, with interpolation and clipping.
 
     Parameters
     ----------
     interpolation : {"linear", "step"}, default "linear"
-        Between observed scores: straight lines, as in scikit-learn, on the scale that scores come in, or the value of
-        the next lower score. Beyond them: the end values.
+        Values between observed scores: ``"linear"`` joins them by straight lines on the scale of the scores, as in
+        scikit-learn; ``"step"`` uses the value of the next lower score. Beyond them: the end values.
     clip : float, None or "auto", default "auto"
-        Values are clipped to [clip, 1 - clip]. ``"auto"``: ``1 / (n + 2)``, of n rows. None: the published map, whose
-        pieces with only one class predict exactly 0 or 1, for which the log-loss of the other class is infinite.
+        Values are clipped to [clip, 1 - clip]. ``"auto"``: ``1 / (n + 2)`` for n rows. None: the published map, which
+        predicts exactly 0 or 1 on pieces with only one class, where the log-loss of the other class is infinite.
     """
 
     scores_: FloatArray = field(init=False)
@@ -65,39 +65,39 @@ class Knots(BinaryCalibrator):
         return p if self.clip is None or isinstance(self.clip, str) else np.clip(p, self.clip, 1 - self.clip)
 
     def _keep_map(self, scores: FloatArray, values: FloatArray, sample: CalibrationSample) -> None:
-        """Set the knots."""
+        """Set the knots of the map."""
         auto = isinstance(self.clip, str)
         self.scores_, self.values_ = scores, kept_inside(values, sample) if auto else values
 
 
 @dataclass(eq=False, repr=False)
 class IsotonicCalibrator(Streamed, Knots):
-    r"""Isotonic regression: the non-decreasing map of least squared error (and of least log-loss).
+    r"""Isotonic regression: the non-decreasing map that minimises the squared error (and the log-loss).
 
     Parameters
     ----------
     centred : bool, default False
-        Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
-        so that the map is strictly increasing between the first and the last. Pieces at exactly 0 or 1 keep both their
-        ends, as in the source and in R's ``cir``.
+        Use centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join
+        the points, so that the map is strictly increasing between the first and the last. Pieces at exactly 0 or 1 keep
+        both ends, as in the source and in R's ``cir``.
 
     Attributes
     ----------
     scores_, values_ : ndarray of shape (m,)
         Knots of the map.
     cells_ : ndarray of shape (c, 4)
-        Neighbouring rows: first and last score, weight and positive weight; what ``predict_interval`` reads.
+        Cells of neighbouring rows, for ``predict_interval``: first and last score, weight and positive weight.
 
     See Also
     --------
     calibrant.calibrators.NearIsotonic : Allows decreases that the data support.
-    calibrant.calibrators.VennAbers : Two isotonic fits, with a guarantee.
+    calibrant.calibrators.VennAbers : Two isotonic fits, with a validity guarantee.
     calibrant.calibrators.SplineCalibrator : A smooth increasing map.
 
     Notes
     -----
-    Fits any increasing map; needs many samples (some thousand), and changes ranks only by ties. Solved exactly by
-    pooling adjacent violators; equal scores are one point. Cost O(n log n).
+    Fits any increasing map; needs about a thousand samples or more, and changes ranks only by ties. Solved exactly by
+    pooling adjacent violators; equal scores form one point. Cost: O(n log n).
 
     References
     ----------
@@ -141,13 +141,13 @@ class IsotonicCalibrator(Streamed, Knots):
 
     @needs_fitted("cells_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        r"""An interval for the true probability of each row, (n, 2); conservative for increasing truths.
+        r"""Compute an interval for the true probability of each row, (n, 2); conservative for increasing true maps.
 
-        An increasing truth at s is at least its mean over any rows of lower scores, and at most that over rows
-        of higher ones. For the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is used, of half
-        the error (for outcomes of different probabilities it holds too: Hoeffding 1956); the map itself is always
-        inside. If the truth is steep, the interval is wider than necessary. It is pointwise, not simultaneous. Not
-        available for calibrators saved by earlier versions.
+        An increasing true map is, at s, at least its mean over any rows with lower scores, and at most that over rows
+        with higher ones. These means are bounded by Clopper and Pearson's method, with half of the error on each side,
+        from the nearest :math:`n^{2/3}` rows (valid for unequal probabilities too: Hoeffding 1956); the fitted map is
+        always inside. If the true map is steep, the interval is wider than necessary. It is pointwise, not
+        simultaneous. Not available for calibrators saved by earlier versions.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class IsotonicCalibrator(Streamed, Knots):
 
     @staticmethod
     def _pools(weight: FloatArray, positive: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Value at each distinct score, and where its flat pieces start and the last ends."""
+        """Value at each distinct score, the starts of the flat pieces and the end of the last one."""
         from scipy.optimize import isotonic_regression
 
         found = isotonic_regression(positive / weight, weights=weight)
@@ -183,10 +183,10 @@ class IsotonicCalibrator(Streamed, Knots):
 
 
 class RocHullCalibrator(IsotonicCalibrator):
-    r"""The map from the convex hull of the ROC curve; equal to isotonic regression.
+    r"""The map from the convex hull of the ROC curve, equal to isotonic regression.
 
-    Each edge of the hull holds scores between which no threshold is best for any cost; the map is flat there, at the
-    share of positives among them, ``slope · π / (slope · π + 1 - π)`` with the edge's slope and the base rate π.
+    Each edge of the hull spans scores between which no threshold is optimal for any cost. The map is flat there, at the
+    share of positives among them, ``slope · π / (slope · π + 1 - π)``, with the edge's slope and the base rate π.
 
     Attributes
     ----------
@@ -199,11 +199,11 @@ class RocHullCalibrator(IsotonicCalibrator):
 
     Notes
     -----
-    Why they agree: with cumulative counts of negatives and positives, from low scores to high, as a path from (0, 0),
-    the hull keeps the points at which slopes increase. Pooling adjacent violators merges two neighbouring pieces where
-    the later one's share of positives is not above the earlier one's, which is where its slope is not: the same merges
-    end in the same pieces, those of the largest convex minorant, whatever their order. Cost O(n log n), and a step of
-    Python per distinct score; :class:`IsotonicCalibrator` is faster.
+    The two agree because, on the path of cumulative counts of negatives and positives, from low scores to high, the
+    hull keeps the points at which slopes increase. Pooling adjacent violators merges two neighbouring pieces if the
+    share of positives of the later one is not larger, that is, if its slope is not larger: in any order, these merges
+    end in the same pieces, those of the largest convex minorant. Cost: O(n log n), with a Python step per distinct
+    score; :class:`IsotonicCalibrator` is faster.
 
     References
     ----------
@@ -236,34 +236,34 @@ class RocHullCalibrator(IsotonicCalibrator):
 class VennAbers(BinaryCalibrator):
     r"""Inductive Venn-Abers predictor: an interval of probabilities, one end of which is calibrated.
 
-    For a score s, p₀ and p₁ are the isotonic fits at s to the calibration rows and one more of score s with outcome 0
-    or 1. Under exchangeability the one that belongs to the true outcome is perfectly calibrated, for every n.
+    For a score s, p₀ and p₁ are the isotonic fits at s to the calibration rows and one additional row of score s with
+    outcome 0 or 1. Under exchangeability the fit with the true outcome is perfectly calibrated, for every n.
 
     .. math:: P(1 \mid s) = \frac{p_1}{1 - p_0 + p_1}
 
-    Any increasing transform of the scores gives the same result.
+    The result is invariant to increasing transforms of the scores.
 
     Attributes
     ----------
     scores_ : ndarray of shape (m,)
         Distinct scores, ascending.
     lower_ : ndarray of shape (2 m + 1,)
-        p₀ of scores below the first, on it, between the first and the second, …, above the last.
+        p₀ below the first score, on it, between the first and the second, …, above the last.
     upper_ : ndarray of shape (2 m + 1,)
-        p₁ of the same.
+        p₁ at the same places.
 
     See Also
     --------
     calibrant.calibrators.IsotonicCalibrator : One isotonic fit.
-    calibrant.calibrators.GaussianProcessCalibrator : An interval by a posterior.
+    calibrant.calibrators.GaussianProcessCalibrator : A smooth map from a posterior.
 
     Notes
     -----
-    Fits increasing maps; never exactly 0 or 1, because of the additional row. ``predict_interval`` gives p₀ and p₁:
-    their distance measures the uncertainty of the fit, but it has no level. Within :class:`CalibratedModel`
-    folds are merged as a cross Venn-Abers predictor, with G the geometric means over folds: :math:`G(p_1) / (G(1 - p_0)
-    + G(p_1))`. All fits are computed together from the cumulative sums of outcomes, as slopes of convex hulls. Cost O(n
-    log n), and O(log n) per score.
+    Fits increasing maps; never predicts exactly 0 or 1, because of the additional row. ``predict_interval`` returns p₀
+    and p₁: their difference measures the uncertainty of the fit, but has no confidence level. In
+    :class:`CalibratedModel` folds are merged as in a cross Venn-Abers predictor, :math:`G(p_1) / (G(1 - p_0) +
+    G(p_1))`, where G is the geometric mean over folds. All fits are computed together from the cumulative sums of
+    outcomes, as slopes of convex hulls. Cost: O(n log n), and O(log n) per score.
 
     References
     ----------
@@ -295,7 +295,7 @@ class VennAbers(BinaryCalibrator):
             raise ValueError("lower_ must not be above upper_")
 
     def predict_interval(self, scores: Any) -> FloatArray:
-        """p₀ and p₁ of each row, (n, 2): probabilities of the second class.
+        """Compute p₀ and p₁ of each row, (n, 2): probabilities of the second class.
 
         Parameters
         ----------
@@ -314,14 +314,14 @@ class VennAbers(BinaryCalibrator):
 
     @property
     def _merges(self) -> bool:
-        """By geometric means."""
+        """Whether calibrators fitted to folds are merged by a rule of their own: by geometric means."""
         return True
 
     _draws_interval: ClassVar[bool] = True
 
     @classmethod
     def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
-        """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
+        """Probabilities (n, 2) from the geometric means of p₁ and of 1 - p₀."""
         ends = [one._ends(scores) for one, scores, _ in members]
         with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
             up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
@@ -342,7 +342,7 @@ def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[Fl
 
 
 def cells(weights: FloatArray, most: int) -> IntArray:
-    """First points of cells of nearly equal weight, at most ``most`` of them; few points all stay."""
+    """First points of at most ``most`` cells of nearly equal weight; all points if they are fewer."""
     if len(weights) <= most:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
@@ -351,7 +351,7 @@ def cells(weights: FloatArray, most: int) -> IntArray:
 
 
 def _cells_of(s: FloatArray, weight: FloatArray, positive: FloatArray, scale: float) -> FloatArray:
-    """Cells of neighbouring points, (c, 4), with weights that count effective rows."""
+    """Cells of neighbouring points, (c, 4), with weights in effective rows."""
     start = cells(weight, _CELLS)
     last = np.append(start[1:], len(s)) - 1
     sums = [scale * np.add.reduceat(column, start) for column in (weight, positive)]
@@ -359,20 +359,20 @@ def _cells_of(s: FloatArray, weight: FloatArray, positive: FloatArray, scale: fl
 
 
 def _least(happened: FloatArray, rows: FloatArray, error: float) -> FloatArray:
-    """Clopper and Pearson's lower bound of a probability; 0 where nothing happened."""
+    """Clopper and Pearson's lower bound of a probability; 0 without events."""
     up, down = np.maximum(happened, 1e-9), np.maximum(rows - happened, 0.0) + 1
     return np.where(happened > 0, betaincinv(up, down, error), 0.0)
 
 
 def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:
-    r"""Isotonic fit at every place to the points and one more of weight 1 and outcome 1 there, (2 m + 1,).
+    r"""Isotonic fit at each place to the points and an additional one there, of weight 1 and outcome 1, (2 m + 1,).
 
     With cumulative weights W and positives Y, p₁ is ``max_{a ≤ left} min_{b ≥ right}`` of
     ``(Y_b - Y_a + 1) / (W_b - W_a + 1)``: the slope of the common tangent below the points before, moved to
     ``(W_a - 1, Y_a - 1)``, and those after. On a point, a runs over the points before it, and b begins with it.
 
-    Slopes grow from place to place, so both ends of the tangent only ever move right; points enter the hull on the left
-    at its end, and leave the one on the right at its beginning.
+    Slopes increase from place to place, so both ends of the tangent only move right; points enter the left hull at its
+    end, and leave the right hull at its beginning.
     """
     m = weight.size
     w = [0.0, *np.cumsum(weight).tolist()]
@@ -414,7 +414,7 @@ def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:
 
 
 def _next_corners(w: list[float], y: list[float]) -> list[int]:
-    """For each point the next corner of the lower hull of the points from it on."""
+    """For each point, the next corner of the lower hull of the points from it on."""
     m = len(w) - 1
     following = [m] * (m + 1)
     stack = [m]

@@ -1,4 +1,4 @@
-"""Multiclass calibration by binary calibrators: one per class against the rest, per pair, or per predicted class."""
+"""Multiclass calibration by binary calibrators: one per class against the rest, per pair or per predicted class."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
 from .temperature import softmax
 
-#: Slope that breaks ties of a shared map, times the probability.
+#: Multiple of the probability that is added to break ties of a shared map.
 TELLS_APART = 1e-9
-#: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
+#: Probabilities of pairs are clipped to this distance from 0 and 1, so that systems of equations are not singular.
 LEAST_ANSWER = 1e-7
-#: Numbers worked on at a time.
+#: Numbers processed at a time.
 _TILE = 1 << 20
 _STEPS, _SMALL, _LONGEST = 100, 1e-12, 2.0
 
 
 @dataclass(eq=False, repr=False)
 class OneVsRest(Calibrator):
-    r"""A binary calibrator for each class against the others.
+    r"""Fit a binary calibrator for each class against the rest.
 
     Parameters
     ----------
@@ -48,32 +48,32 @@ class OneVsRest(Calibrator):
         Fitted once per class, to the probability of that class, to its log odds against the others, or to its margin.
         Its ``input`` and ``labels`` are replaced by those given here.
     normalisation : {"sum", "none"}, default "sum"
-        How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
-        as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
-        to 1. This is for rows that may have several labels, or none: ``y`` of shape (n, L), 0 or 1 for each label, and
-        a calibrator for each column; ``predict`` then tells for each label whether its probability is above ½.
+        How the K calibrated values become probabilities. ``"sum"``: divided by their sum, as in scikit-learn (if all
+        are 0: the given probabilities, or equal ones for other scores). ``"none"``: left unchanged; rows do not sum to
+        1. This is for rows with any number of labels, including none: ``y`` of shape (n, L), 0 or 1 per label, with a
+        calibrator per column; ``predict`` then returns for each label whether its probability is above ½.
         (A softmax of their log odds would sharpen calibrated probabilities.)
     shared : bool, default False
-        One calibrator for all classes, fitted to the K n scores of classes with whether they were observed: K times the
-        rows for its map, which is then the same for every class. An increasing map keeps the order of each row's
-        classes (scores that it makes equal still differ by a billionth of their probability), and so the accuracy. With
-        :class:`IsotonicCalibrator` it is the multiclass isotonic regression IRM, with ``HistogramBinning(strategy=
-        "i-max")`` I-Max with shared bins.
+        Use one calibrator for all classes, fitted to all K n scores and whether each class was observed. It has K times
+        the rows, and its map is the same for every class. An increasing map preserves the order of the classes in each
+        row (scores that it maps to equal values still differ by a billionth of their probability), and thus the
+        accuracy. With :class:`IsotonicCalibrator` it is the multiclass isotonic regression IRM, with
+        ``HistogramBinning(strategy="i-max")`` it is I-Max with shared bins.
 
     Attributes
     ----------
     calibrators_ : list of K fitted calibrators
-        One for two classes, and one if shared.
+        The calibrator of each class; a single one for two classes or if ``shared``.
 
     See Also
     --------
     calibrant.calibrators.OneVsOne : A binary calibrator for each pair of classes.
     calibrant.calibrators.TopLabelCalibrator : A binary calibrator for each predicted class.
-    calibrant.calibrators.VectorScaling : All classes in one fit.
+    calibrant.calibrators.VectorScaling : Fits all classes jointly.
 
     Notes
     -----
-    Normalisation reverses part of each class's calibration and can change the predicted class. Cost: K times that of
+    Normalisation undoes part of each class's calibration and can change the predicted class. Cost: K times that of
     the binary calibrator.
 
     References
@@ -105,7 +105,7 @@ class OneVsRest(Calibrator):
         self._fit_classes([_two(self._of_class(sample.scores, c), sample.happened(c), sample) for c in each])
 
     def _fit_classes(self, samples: Sequence[CalibrationSample]) -> None:
-        """Fit to each class against the rest, whose rows need not be those of other classes."""
+        """Fit to one sample per class, of that class against the rest; the samples may have different rows."""
         if self.shared:
             samples = [CalibrationSample.together(samples)]
         self.calibrators_ = [fitted_to(self.calibrator, sample) for sample in samples]
@@ -124,11 +124,11 @@ class OneVsRest(Calibrator):
 
     @property
     def _alone(self) -> bool:
-        """Whether one map is enough: of two classes, the other has the complement."""
+        """Whether one map suffices: with two classes, the other class has the complement."""
         return len(self.classes_) == 2 and not self.shared and not self._several
 
     def predict(self, scores: Any) -> AnyArray:
-        """Most probable class of each row; ties go to the first. With several labels, which each row has, (n, L).
+        """Predict the most probable class of each row (ties go to the first), or 0/1 per label if there are several.
 
         Parameters
         ----------
@@ -160,12 +160,12 @@ class OneVsRest(Calibrator):
 
     @property
     def _merges(self) -> bool:
-        """Class by class, where the binary ones have a rule."""
+        """Whether the binary calibrators of each class have a merging rule."""
         return all(one._merges for one in self.calibrators_)
 
     @classmethod
     def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
-        """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
+        """Probabilities (n, K): merged per class by the binary calibrators' rule, then normalised."""
         first, scores, _ = members[0]
         k = len(first.classes_)
         alone = first._alone
@@ -180,7 +180,7 @@ class OneVsRest(Calibrator):
         return np.asarray(first._together(np.column_stack(columns), scores))
 
     def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
-        """Probabilities from the values of each class's calibrator."""
+        """Probabilities from the values of the calibrators of the classes."""
         if self.shared:
             each = each + TELLS_APART * softmax(scores.logs(EPS).astype(np.float64))
         if self.normalisation == "none":
@@ -196,17 +196,17 @@ class OneVsRest(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class OneVsOne(Calibrator):
-    r"""A binary calibrator for each pair of classes, on the rows of the two, coupled to probabilities of all.
+    r"""Fit a binary calibrator for each pair of classes, and couple their outputs to probabilities of all classes.
 
     Parameters
     ----------
     calibrator : binary calibrator
-        Fitted to each pair's share :math:`p_i / (p_i + p_j)`, or the difference of two logits or margins. Its ``input``
-        and ``labels`` are replaced by those given here.
+        Fitted to each pair's share :math:`p_i / (p_i + p_j)`, or to the difference of the two logits or margins. Its
+        ``input`` and ``labels`` are replaced by those given here.
     coupling : {"quadratic", "likelihood"}, default "quadratic"
-        How the pairs' answers :math:`r_{ij}` (of i against j) become probabilities. ``"quadratic"``: the least
-        :math:`\sum_{i \ne j} (r_{ji} p_i - r_{ij} p_j)^2`, a system of equations (Wu, Lin & Weng's second method).
-        ``"likelihood"``: the least Kullback-Leibler divergence of :math:`p_i / (p_i + p_j)` from :math:`r_{ij}`,
+        How the pairs' outputs :math:`r_{ij}` (i against j) become probabilities. ``"quadratic"``: minimise
+        :math:`\sum_{i \ne j} (r_{ji} p_i - r_{ij} p_j)^2`, a linear system (Wu, Lin & Weng's second method).
+        ``"likelihood"``: minimise the Kullback-Leibler divergence of :math:`p_i / (p_i + p_j)` from :math:`r_{ij}`,
         weighted by the rows of each pair (Hastie & Tibshirani).
 
     Attributes
@@ -214,7 +214,7 @@ class OneVsOne(Calibrator):
     calibrators_ : list of M fitted calibrators
         The calibrators of the M = K (K - 1) / 2 pairs, in the order (0, 1), (0, 2), …, (1, 2), …
     weights_ : ndarray of shape (M,)
-        Weight of the rows of each pair.
+        Total weight of the rows of each pair.
 
     See Also
     --------
@@ -223,9 +223,9 @@ class OneVsOne(Calibrator):
     Notes
     -----
     Unlike :class:`OneVsRest` it models confusions of each pair of classes, and needs no normalisation; each map
-    has the rows of two classes only (two without rows: the rows of all pairs). A pair answers for rows of third classes
-    too, of which it saw none. Answers count as 1e-7 at least. Where they agree with some probabilities both couplings
-    give these exactly. Cost that of K - 1 binary calibrators for all rows, and O(n K³) for the coupling.
+    is fitted only to the rows of its two classes (if they have none, to the rows of all pairs), but is applied to rows
+    of other classes too. Outputs are clipped to [1e-7, 1 - 1e-7]. If they are consistent with a vector of
+    probabilities, both couplings return it. Cost: K - 1 binary calibrators for all rows, and O(n K³) for the coupling.
 
     References
     ----------
@@ -288,39 +288,37 @@ class OneVsOne(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class TopLabelCalibrator(Calibrator):
-    r"""A map for each predicted class, from confidence to accuracy, for ``notion="top-label"``.
+    r"""Map confidence to accuracy, with one map per predicted class, for ``notion="top-label"``.
 
-    Rows whose first class is c have one map :math:`g_c`, fitted to their confidence and whether c was observed. The
-    first class then has :math:`g_c(\max_k p_k)`, and the others share the rest in their original ratios. Margins are
-    read
-    as logits.
+    Rows with predicted class c share one map :math:`g_c`, fitted to their confidence and whether c was observed. The
+    predicted class then has probability :math:`g_c(\max_k p_k)`, and the others share the rest in their original
+    ratios. Margins are treated as logits.
 
     Parameters
     ----------
     calibrator : binary calibrator, optional
-        Fitted once per predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published one.
+        Fitted once per predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published choice.
     min_rows : float >= 0, default 50
-        A class predicted by fewer rows (of weight 1) has the map fitted to the confidence of all rows.
+        A class predicted in fewer rows (of weight 1) uses the map fitted to the confidence of all rows.
 
     Attributes
     ----------
     calibrators_ : list of K fitted calibrators
-        The calibrator of each class; that of all rows where a class has too few.
+        The calibrator of each class; the one fitted to all rows if a class has too few.
     weights_ : ndarray of shape (K,)
-        Weight of the rows that predict each class.
+        Total weight of the rows with each predicted class.
 
     See Also
     --------
     calibrant.calibrators.OneVsRest : A map for each class, whether predicted or not.
-    calibrant.TemperatureScaling : One map of the confidence for all classes.
+    calibrant.TemperatureScaling : One temperature for all classes.
 
     Notes
     -----
-    Only the first class is recalibrated: the others keep their ratios, right or wrong, so the log-loss may stay
-    above that of :class:`OneVsRest`. The first class is the first of equals. Where its recalibrated probability falls
-    below another's, that other becomes the first: such rows then count with another class, and their new confidence
-    was fitted to nothing. Where all others had 0, they share equally. Cost O(n K), and twice that of the binary
-    calibrator.
+    Only the predicted class is recalibrated: the others keep their ratios, so the log-loss may remain above that of
+    :class:`OneVsRest`. Ties go to the first class. If the recalibrated probability is below that of another class, the
+    predicted class changes, and no map was fitted to the new confidence. If all other classes had probability 0, they
+    share the rest equally. Cost: O(n K), and twice that of the binary calibrator.
 
     References
     ----------
@@ -368,17 +366,17 @@ class TopLabelCalibrator(Calibrator):
 
 
 def for_classes(calibrator: Calibrator, n_classes: int) -> Calibrator:
-    """A calibrator for ``n_classes`` classes: a binary one serves more than two one-vs-rest."""
+    """A calibrator for ``n_classes`` classes: a binary one is wrapped in :class:`OneVsRest` for more than two."""
     return OneVsRest(calibrator) if n_classes > 2 and isinstance(calibrator, BinaryCalibrator) else calibrator
 
 
 def _two(scores: Scores, came: AnyArray, sample: CalibrationSample) -> CalibrationSample:
-    """The rows of a sample as two classes: the class of the scores was observed (1) or not (0)."""
+    """The rows of a sample with two classes: the class of the scores was observed (1) or not (0)."""
     return CalibrationSample(scores, came.astype(np.intp), sample.weights, (0, 1), sample.groups)
 
 
 def coupled(answers: FloatArray) -> FloatArray:
-    r"""Probabilities (n, K) of the least :math:`\sum (r_{ji} p_i - r_{ij} p_j)^2`; answers r (n, K, K) above 0."""
+    r"""Probabilities (n, K) that minimise :math:`\sum (r_{ji} p_i - r_{ij} p_j)^2`, for outputs r > 0, (n, K, K)."""
     k = answers.shape[1]
     turned = answers.swapaxes(1, 2)
     system = np.zeros((len(answers), k + 1, k + 1))
@@ -393,9 +391,9 @@ def coupled(answers: FloatArray) -> FloatArray:
 
 
 def likeliest(answers: FloatArray, weights: FloatArray, start: FloatArray) -> FloatArray:
-    r"""Probabilities (n, K) of the largest :math:`\sum_{i<j} n_{ij} (r_{ij} \log μ_{ij} + r_{ji} \log μ_{ji})`.
+    r"""Probabilities (n, K) that maximise :math:`\sum_{i<j} n_{ij} (r_{ij} \log μ_{ij} + r_{ji} \log μ_{ji})`.
 
-    By Newton's method for ``log p``, with :math:`μ_{ij} = p_i / (p_i + p_j)`; steps are no longer than 2.
+    Newton's method for ``log p``, where :math:`μ_{ij} = p_i / (p_i + p_j)`; step components are at most 2.
     """
     k = answers.shape[1]
     off = 1 - np.eye(k)
@@ -423,7 +421,7 @@ def pairs_of(k: int) -> list[tuple[int, int]]:
 
 
 def _of_pair(scores: Scores, i: int, j: int) -> Scores:
-    """Scores of class i against class j: probabilities between the two, or differences."""
+    """Scores of class i against class j: conditional probabilities of i, or differences."""
     v = scores.values
     if v.ndim == 1:
         v = np.column_stack([1 - v if scores.kind == "probability" else np.zeros_like(v), v])
@@ -435,7 +433,7 @@ def _of_pair(scores: Scores, i: int, j: int) -> Scores:
 
 
 def _first(scores: Scores) -> tuple[FloatArray, IntArray, Scores]:
-    """Logarithms of probabilities, (n, K), the first class of each row, and its probability."""
+    """Logarithms of probabilities, (n, K), the predicted class of each row, and its probability."""
     log_p = np.array(scores.log_probabilities(EPS))
     top = log_p.argmax(axis=1)
     confidence = np.exp(log_p[np.arange(len(top)), top]).clip(0, 1)

@@ -1,4 +1,4 @@
-"""Near-isotonic regression: mostly increasing maps with penalised decreases; and their average over the whole path."""
+"""Near-isotonic regression: mostly increasing maps with penalised decreases, and their average over the whole path."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .base import PROBABILITIES, parameter
 from .inputs import CalibrationSample
 from .monotone import Knots, points
 
-#: Merges whose penalties differ by no more than rounding are at one.
+#: Merges whose penalties differ by no more than this are simultaneous.
 _ROUNDING = 1e-12
-#: Models of a weight below exp(-40) of the best one's are left out.
+#: Models with less than exp(-40) of the best one's weight are left out.
 _NEGLIGIBLE = 40.0
-#: Terms of log-likelihoods worked on at a time.
+#: Terms of log-likelihoods processed at a time.
 _TILE = 1 << 15
 
 
@@ -34,30 +34,30 @@ def _check_select(name: str, value: Any) -> None:
 class NearIsotonic(Knots):
     r"""Near-isotonic regression, by default the average over its whole path (ENIR).
 
-    With ``y_i`` the share of the second class at the i-th distinct score and ``w_i`` the weight there,
+    It solves, with ``y_i`` the share of the second class at the i-th distinct score and ``w_i`` the weight there,
 
     .. math:: \min_\beta\; \tfrac12 \sum_i w_i (y_i - \beta_i)^2 + \lambda \sum_i (\beta_i - \beta_{i+1})_+ .
 
-    λ = 0 repeats the outcomes; a large one is isotonic regression; between them, decreases that the data support
+    λ = 0 reproduces the outcomes, and a large λ gives isotonic regression; in between, decreases that the data support
     remain.
 
     Parameters
     ----------
     select : {"bic-average", "bic"} or float >= 0, default "bic-average"
-        Which solution of the path: all of those at which pieces merge, weighted by ``exp(-BIC / 2)`` (ENIR); that of
-        the least BIC; or that of a penalty λ, in units of weight. ``BIC = -2 log-likelihood + pieces · log(Σ w)``, with
-        the likelihood of the outcomes, not of squared errors.
+        Solution of the path: the average of those at which pieces merge, weighted by ``exp(-BIC / 2)`` (ENIR); the one
+        with the least BIC; or the one for a penalty λ, in units of weight.
+        ``BIC = -2 log-likelihood + pieces · log(Σ w)``, with the likelihood of the outcomes, not of squared errors.
 
     Attributes
     ----------
     scores_, values_ : ndarray of shape (m,)
         Knots of the map.
     penalties_ : ndarray of shape (M,)
-        λ of the models used, ascending.
+        Penalties λ of the models used, ascending.
     n_pools_ : ndarray of shape (M,)
-        Flat pieces of each.
+        Number of flat pieces of each model.
     weights_ : ndarray of shape (M,)
-        Their weights, which sum to 1; weights below exp(-40) of the best are left out.
+        Weights of the models, which sum to 1; models with less than exp(-40) of the best one's weight are left out.
 
     See Also
     --------
@@ -66,13 +66,13 @@ class NearIsotonic(Knots):
 
     Notes
     -----
-    Ranks may change if scores are ranked wrongly, which no increasing map corrects. BIC counts every flat piece as a
-    parameter, and so the average seldom moves far from isotonic regression (``docs/calibrators.md`` has numbers). A
-    penalty keeps larger decreases: two pieces of weight w, the second lower by d, become one at ``λ = d w / 2``. The
-    path is exact, by the modified pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ + λ
-    (l - r) / w`` as long as it lives, where l and r say whether the map decreases at its left and right end. Cost O(n
-    log n) for the path, and a step of Python per distinct score; the likelihoods take a logarithm for every piece that
-    moves, in each model that its number of pieces does not rule out: a small part of n² in practice, n² at worst.
+    Ranks may change where scores are ranked wrongly, which an increasing map cannot correct. BIC counts every flat
+    piece as a parameter, so the average seldom moves far from isotonic regression (``docs/calibrators.md`` has
+    numbers). A fixed penalty preserves larger decreases: two pieces of weight w, the second lower by d, merge at
+    ``λ = d w / 2``. The path is exact, by modified pooling of adjacent violators: a piece of mean ȳ and weight w has
+    the value ``ȳ + λ (l - r) / w`` until it merges, where l and r indicate whether the map decreases at its left and
+    right end. Cost: O(n log n) for the path, with a Python step per distinct score. The likelihoods need a logarithm
+    per moving piece and model not excluded by its number of pieces: much less than n² in practice, n² at worst.
 
     References
     ----------
@@ -126,22 +126,22 @@ class NearIsotonic(Knots):
 
 @dataclass(frozen=True, eq=False)
 class PenaltyPath:
-    """All near-isotonic fits, as a tree of pieces: those of equal neighbours first, then those that merging makes.
+    """All near-isotonic fits, as a tree of pieces: first those of equal neighbours, then those formed by merging.
 
     Attributes
     ----------
     penalties : ndarray of shape (T,)
         0 and the λ at which pieces merge.
     n_pools : ndarray of shape (T,)
-        Pieces from there on.
+        Number of pieces from each penalty on.
     weight, positive, slope : ndarray of shape (P,)
         Weight and positive weight of each piece, and ``l - r``: its value is ``(positive + λ slope) / weight``.
     born, dead : ndarray of shape (P,)
-        The first model that it is in, and the first that it is in no longer.
+        The first model that contains each piece, and the first later one that does not.
     parent : ndarray of shape (P,)
-        The piece that it becomes part of, later in the list; -1: none.
+        The piece that each piece becomes part of, later in the list; -1: none.
     first : ndarray of shape (n,)
-        The piece of λ = 0 that each distinct score is in.
+        The piece for λ = 0 that contains each distinct score.
     """
 
     penalties: FloatArray
@@ -156,7 +156,7 @@ class PenaltyPath:
 
     @classmethod
     def of(cls, weights: FloatArray, positives: FloatArray) -> PenaltyPath:
-        """By a heap of the penalties at which neighbours meet."""
+        """Compute the path, with a heap of the penalties at which neighbours meet."""
         share = positives / weights
         start = run_starts(share)
         first = np.cumsum(np.concatenate([[False], share[1:] != share[:-1]]))
@@ -169,7 +169,7 @@ class PenaltyPath:
         born, dead, parent = [0] * m, [0] * m, [-1] * m
 
         def meeting(a: int, now: float) -> float:
-            """Penalty at which a piece meets the next: now, if that is where it is already."""
+            """Penalty at which a piece meets the next one: ``now`` if they are equal already."""
             b = right[a]
             slopes = (down[a] - up[a]) / w[a], (down[b] - up[b]) / w[b]
             apart = (y[a] / w[a] + now * slopes[0]) - (y[b] / w[b] + now * slopes[1])
@@ -222,7 +222,7 @@ class PenaltyPath:
         )
 
     def bic(self) -> FloatArray:
-        """BIC of each model, (T,); inf where the number of pieces rules it out."""
+        """BIC of each model, (T,); inf if its number of pieces excludes it."""
         m, size = int(self.first[-1]) + 1, np.log(max(float(self.weight[self.parent < 0].sum()), 1.0))
         # No model is nearer to the outcomes than the first, and the last is isotonic regression.
         best, last = (-2 * self._likelihood(which, 0.0).sum() for which in (slice(0, m), self.parent < 0))
@@ -246,7 +246,7 @@ class PenaltyPath:
         return np.where(np.arange(len(found)) >= begin, -2 * found + size * self.n_pools, np.inf)
 
     def _likelihood(self, pieces: Any, penalty: FloatArray | float) -> FloatArray:
-        """Log-likelihood of the outcomes of some pieces, at their values for a penalty."""
+        """Log-likelihood of the outcomes in some pieces, at their values for a penalty."""
         from scipy.special import xlog1py, xlogy
 
         w, y = self.weight[pieces], self.positive[pieces]

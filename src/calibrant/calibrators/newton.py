@@ -1,4 +1,4 @@
-"""Newton's method for convex fits, which reports where it ended: nothing stops silently before the optimum."""
+"""Newton's method for convex fits, with convergence diagnostics: no fit stops silently before the optimum."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ import numpy as np
 from ..data.types import FloatArray, IntArray
 from ..exceptions import ConvergenceWarning
 
-#: Ends after the step whose decrement (twice the predicted gain) is below this share of the objective.
+#: The iteration ends after a step whose decrement (twice the predicted gain) is below this share of the objective.
 _DECREMENT = 1e-13
-#: A promise of less than this share that no step keeps is rounding noise.
+#: A predicted gain below this share that no step achieves is rounding noise.
 _NOISE = 1e-9
 _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
-#: Pivot of a scaled Hessian above which no direction is flat, and the share of the largest curvature below which one
-#: is: of rounding, as of a common shift of all logits, or of slopes where all scores are equal.
-#: Then the slope of such a direction that no rounding makes, in units of the curvature's root; least curvature there.
+#: Pivot of a scaled Hessian above which no direction is flat; shares of the largest curvature below which a direction
+#: or a column is flat up to rounding (a common shift of all logits; slopes if all scores are equal); slope of a flat
+#: direction that exceeds rounding, in units of the curvature's root; least curvature there.
 _SURE, _FLAT, _NOTHING, _SLOPING, _LEAST = 1e-4, 1e-11, 1e-20, 1e-6, 1e-15
 
-#: A mean log-loss that only separated classes reach: it decreases for ever as parameters grow.
+#: A mean log-loss that only separated classes reach: it decreases without end as parameters grow.
 _SEPARATED = 1e-7
 
 #: The Hessian, or a function from a gradient to Newton's step (without bounds).
 Curvature = FloatArray | Callable[[FloatArray], FloatArray]
-#: The objective and its gradient, and its curvature where asked for.
+#: The objective and its gradient, and its curvature if requested.
 Objective = Callable[[FloatArray, bool], tuple[float, FloatArray, Curvature | None]]
 WithHessian = Callable[[FloatArray, bool], tuple[float, FloatArray, FloatArray | None]]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where a fit ended.
+    """The result of a fit.
 
     Attributes
     ----------
     x : ndarray
     value : float
-        Objective, a mean over rows and penalties.
+        Objective: a mean over rows, plus penalties.
     gradient_norm : float
         Largest component of the gradient of the objective.
     n_iter : int
@@ -55,7 +55,7 @@ class Solution:
     converged: bool
 
     def warn(self, what: str) -> Solution:
-        """Warn when the optimum was not reached, or lies at infinity."""
+        """Warn if the optimum was not reached or lies at infinity."""
         if not self.converged or self.value < _SEPARATED:
             warnings.warn(
                 f"{what} did not converge: after {self.n_iter} steps the objective is {self.value:.2g}, its gradient "
@@ -70,7 +70,7 @@ class Solution:
 def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None = None) -> Solution:
     """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``.
 
-    With lower bounds by projected steps; the reported gradient is that of the free parameters.
+    Lower bounds are handled by projected steps; the reported gradient is that of the free parameters.
 
     References
     ----------
@@ -115,10 +115,10 @@ def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None =
 def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray) -> FloatArray:
     """Newton's step of the free components, 0 for others.
 
-    Along flat directions that change nothing, a step would be a rounding error divided by another: it has no part in
-    them, so that of all optima the one nearest to the start is found, whatever the order of the rows. Where a flat
-    direction slopes, as weights of a mixture do where its columns are multiples of each other, it is long, and bounds
-    end it.
+    Along flat directions without effect, a step would be the ratio of two rounding errors. The step has no component in
+    them, so that the optimum nearest to the start is found, for any order of the rows. Along a flat direction with a
+    slope, as for the weights of a mixture whose columns are multiples of each other, the step is long and ends at a
+    bound.
     """
     from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -152,19 +152,19 @@ def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray
 
 
 class Curved(Protocol):
-    """A convex function of many parameters: its Hessian is only ever multiplied with."""
+    """A convex function of many parameters, used only through products with its Hessian."""
 
     def __call__(self, x: FloatArray, curved: bool, /) -> tuple[float, FloatArray, FloatArray | None]:
         """Value and gradient."""
         ...
 
     def product(self, x: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]:
-        """Product with the Hessian at x, and with what is nearly its inverse."""
+        """Product with the Hessian at x, and with an approximate inverse of it."""
         ...
 
 
 def minimise_large(objective: Curved, start: FloatArray) -> Solution:
-    """Minimise by Newton's method with steps from conjugate gradients: some hundred products with the Hessian."""
+    """Minimise by Newton's method with conjugate gradients, using about a hundred products with the Hessian."""
     first = max(float(np.linalg.norm(objective(np.asarray(start, dtype=np.float64), False)[1])), 1e-300)
     steepest = 0.0
 
@@ -188,7 +188,7 @@ def _conjugate_gradients(
     accuracy: float,
     steepest: float,
 ) -> tuple[FloatArray, float]:
-    """Solve ``H d = -gradient``, preconditioned by what is nearly the inverse of H; and the largest curvature met."""
+    """Solve ``H d = -gradient`` with an approximate inverse of H; return d and the largest curvature encountered."""
     d, rest = np.zeros_like(gradient), -gradient
     z = near_inverse(rest)
     p, product = z, float(rest @ z)
@@ -218,7 +218,7 @@ def sigmoid_objective(
     offset: FloatArray | float = 0.0,
     penalty: FloatArray | None = None,
 ) -> WithHessian:
-    """Mean weighted log-loss of ``σ(columns @ θ + offset)`` against targets in [0, 1], and half a quadratic form of θ.
+    """Mean weighted log-loss of ``σ(columns @ θ + offset)`` for targets in [0, 1], plus half a quadratic form of θ.
 
     ``penalty`` is the form's matrix.
     """
@@ -241,12 +241,12 @@ def sigmoid_objective(
     return objective
 
 
-#: Rows from which a part of them finds where Newton's method starts, of cheap and of dear passes; rows of that part.
+#: Numbers of rows above which a part of them gives Newton's start, for cheap and for costly passes; rows of that part.
 MANY, MANY_DEAR, _PART = 20_000, 10_000, 4_000
 
 
 def part_of(n: int, many: int = MANY) -> slice | None:
-    """Rows, spread evenly, that find a start: with it, whole passes are few. None where rows are few."""
+    """Evenly spread rows that give a starting value, to save passes over all rows; None if rows are few."""
     return slice(None, None, n // _PART) if n > many else None
 
 
@@ -257,7 +257,7 @@ def minimise_over_rows(
     lower: FloatArray | None = None,
     many: int = MANY,
 ) -> Solution:
-    """Minimise a mean over n rows, ``objective(rows)``: of many rows a part finds where to start."""
+    """Minimise a mean over n rows, ``objective(rows)``; if there are many, a part of them gives the start."""
     part = part_of(n, many)
     if part is not None:
         start = minimise(objective(part), start, lower).x

@@ -1,4 +1,4 @@
-"""Fitted calibrators, and whole models, as ONNX graphs, which run without Python."""
+"""Export of fitted calibrators and models as ONNX graphs, which run without Python."""
 
 from __future__ import annotations
 
@@ -38,40 +38,40 @@ if TYPE_CHECKING:
 
 
 def to_onnx(calibrator: Calibrator | CalibratedModel) -> onnx.ModelProto:
-    """Turn a fitted calibrator, or a whole fitted model, into an ONNX graph.
+    """Convert a fitted calibrator, or a whole fitted model, to an ONNX graph.
 
     Parameters
     ----------
     calibrator : Calibrator or CalibratedModel
-        A fitted calibrator; or a fitted model whose classifier skl2onnx can convert.
+        A fitted calibrator, or a fitted model whose classifier skl2onnx can convert.
 
     Returns
     -------
     onnx.ModelProto
-        With the outputs ``label`` (n,) and ``probabilities`` (n, K). The input of a calibrator is ``scores``, doubles
-        of shape (n, 1) or (n, K), as in ``fit``; of a :class:`SubgroupCalibrator` with subgroups also ``by``, strings
-        of shape (n, 1). The input of a model is ``X``, doubles of shape (n, features).
+        The graph, with outputs ``label`` (n,) and ``probabilities`` (n, K). The input of a calibrator is ``scores``,
+        doubles of shape (n, 1) or (n, K), as in ``fit``; a :class:`SubgroupCalibrator` with subgroups also has ``by``,
+        strings of shape (n, 1). The input of a model is ``X``, doubles of shape (n, features).
 
     Raises
     ------
     ImportError
-        Without the packages of ``calibrant[onnx]``.
+        If the packages of ``calibrant[onnx]`` are not installed.
     TypeError
         For anything but a calibrator or a :class:`CalibratedModel`.
     ValueError
-        For a :class:`SegmentCalibrator` whose repair reads features.
+        For a :class:`SegmentCalibrator` whose repair uses features.
 
     See Also
     --------
-    calibrant.save_calibrator : A JSON file, which this package reads.
+    calibrant.save_calibrator : Saves to a JSON file for this package.
 
     Notes
     -----
-    Computed in double precision: equal to ``predict_proba`` to 1e-6, mostly to 1e-12. Scores are not checked; those
-    beyond [0, 1] are clipped. Searches are binary, so that large tables are fast too. Within a model skl2onnx computes
-    the scores of most classifiers in single precision: probabilities differ by some 1e-7, and by a whole step of a
-    calibrator that has steps where a score lies on one. ``OneVsOne(coupling="likelihood")`` takes 15 steps of Newton's
-    method. Cost O(size of the calibrator).
+    Computations are in double precision and agree with ``predict_proba`` to 1e-6, mostly to 1e-12. Scores are not
+    checked; those outside [0, 1] are clipped. Large tables use binary search. Within a model, skl2onnx computes the
+    scores of most classifiers in single precision: probabilities differ by about 1e-7, or by a whole step of a
+    calibrator with steps if a score lies on one. ``OneVsOne(coupling="likelihood")`` uses 15 steps of
+    Newton's method. Cost: O(size of the calibrator).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A graph of ONNX nodes that is written like NumPy: arrays of double precision, rows first."""
+"""ONNX graphs with a NumPy-like interface: arrays of double precision, rows first."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .base import EPS
 if TYPE_CHECKING:
     import onnx
 
-#: Versions that onnxruntime 1.17 (2024) and later read.
+#: Versions supported by onnxruntime 1.17 (2024) and later.
 OPSET, IR_VERSION = 19, 9
-#: Steps of Newton's method that couple answers of pairs, from the quadratic coupling.
+#: Steps of Newton's method for coupling pairwise probabilities, started at the quadratic coupling.
 _STEPS = 15
 Operand: TypeAlias = "Tensor | AnyArray | float"
 
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes and constants, in the order in which they were added."""
+    """Nodes and constants, in order of addition."""
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     inputs: list[Any] = field(default_factory=list)
 
     def input(self, name: str, n_columns: int, *, text: bool = False) -> Tensor:
-        """Rows that are given to the graph."""
+        """Input rows of the graph."""
         from onnx import TensorProto, helper
 
         kind = TensorProto.STRING if text else TensorProto.DOUBLE
@@ -61,13 +61,13 @@ class Graph:
         return Tensor(self, name)
 
     def named(self, tensor: Tensor, name: str) -> None:
-        """Give an output its name."""
+        """Name an output."""
         from onnx import helper
 
         self.nodes.append(helper.make_node("Identity", [tensor.name], [name]))
 
     def absorb(self, model: onnx.ModelProto, prefix: str, given: Tensor, output: int) -> Tensor:
-        """The nodes of another graph of one input; one of its outputs, in double precision."""
+        """Add the nodes of another graph with one input; return one of its outputs, in double precision."""
         from onnx import TensorProto, compose, helper
 
         inner = compose.add_prefix_graph(model.graph, prefix)
@@ -83,7 +83,7 @@ class Tensor:
 
     graph: Graph
     name: str
-    #: NumPy must leave operators to this class.
+    #: Makes NumPy leave operators to this class.
     __array_ufunc__ = None
 
     def __add__(self, other: Operand) -> Tensor:
@@ -120,7 +120,7 @@ class Tensor:
         return self.graph.call("LessOrEqual", self, other)
 
     def equals(self, other: Operand) -> Tensor:
-        """Where two are equal."""
+        """Whether entries of two arrays are equal."""
         return self.graph.call("Equal", self, other)
 
     def columns(self, *which: int) -> Tensor:
@@ -128,11 +128,11 @@ class Tensor:
         return self.graph.call("Gather", self, np.array(which, dtype=np.int64), axis=1)
 
     def of(self, table: AnyArray) -> Tensor:
-        """Entries of a table, by these indices."""
+        """Entries of a table at these indices."""
         return self.graph.call("Gather", table, self, axis=0)
 
     def clip(self, low: float, high: float) -> Tensor:
-        """Numbers within bounds."""
+        """Values clipped to bounds."""
         return self.graph.call("Min", self.graph.call("Max", self, low), high)
 
     def exp(self) -> Tensor:
@@ -148,27 +148,27 @@ class Tensor:
         return self.graph.call("Sigmoid", self)
 
     def softmax(self) -> Tensor:
-        """Rows that sum to 1."""
+        """Softmax of each row."""
         return self.graph.call("Softmax", self, axis=1)
 
     def where(self, yes: Operand, no: Operand) -> Tensor:
-        """One or the other, by these truths."""
+        """Entries of one or the other array, by this condition."""
         return self.graph.call("Where", self, yes, no)
 
     def number(self, *, whole: bool = False) -> Tensor:
-        """Truths or indices as numbers."""
+        """Booleans or indices as numbers of double precision, or as integers (``whole``)."""
         return self.graph.call("Cast", self, to=7 if whole else 11)
 
     def sum(self, axis: int = 1) -> Tensor:
-        """Sums along an axis, which stays."""
+        """Sums along an axis, which is kept."""
         return self.graph.call("ReduceSum", self, np.array([axis]))
 
     def max(self) -> Tensor:
-        """Largest of each row, (n, 1)."""
+        """Largest entry of each row, (n, 1)."""
         return self.graph.call("ReduceMax", self, np.array([1]))
 
     def argmax(self) -> Tensor:
-        """Column of the first of the largest, (n, 1)."""
+        """Column of the (first) largest entry of each row, (n, 1)."""
         return self.graph.call("ArgMax", self, axis=1)
 
     def logsumexp(self) -> Tensor:
@@ -194,7 +194,7 @@ class Tensor:
         return found
 
     def interpolated(self, x: AnyArray, y: AnyArray) -> Tensor:
-        """Lines between points of increasing x; the end values beyond them."""
+        """Linear interpolation between points of increasing x, constant beyond the ends."""
         if len(x) == 1:
             return 0.0 * self + float(y[0])
         inside = self.clip(float(x[0]), float(x[-1]))
@@ -205,7 +205,7 @@ class Tensor:
 
 
 def joined(*columns: Tensor) -> Tensor:
-    """Side by side."""
+    """Concatenate columns."""
     return columns[0] if len(columns) == 1 else columns[0].graph.call("Concat", *columns, axis=1)
 
 
@@ -223,21 +223,21 @@ def solved(system: Tensor, right: Tensor, k: int) -> Tensor:
 
 @dataclass(frozen=True)
 class GraphScores:
-    """Scores in a graph, (n, 1) or (n, K), in their original scale: the twin of ``Scores``."""
+    """Scores in a graph, (n, 1) or (n, K), on their original scale; the counterpart of ``Scores``."""
 
     values: Tensor
     kind: str
     n_columns: int
 
     def of_positive(self) -> Tensor:
-        """One score per row, which grows with the second class, (n, 1)."""
+        """One score per row, increasing with the probability of the second class, (n, 1)."""
         if self.n_columns == 1:
             return self.values
         second = self.values.columns(1)
         return second if self.kind == "probability" else second - self.values.columns(0)
 
     def both(self) -> Tensor:
-        """A column per class."""
+        """One column per class."""
         v = self.values
         if self.n_columns > 1:
             return v
@@ -291,7 +291,7 @@ class GraphScores:
 
 
 def coupled_by_likelihood(answers: Tensor, weights: FloatArray, start: Tensor, k: int) -> Tensor:
-    """As ``likeliest``, by a fixed number of steps, (n, k, 1)."""
+    """As ``likeliest``, with a fixed number of steps, (n, k, 1)."""
     n = answers.graph
     u = n.call("Max", start, EPS).log()
     for _ in range(_STEPS):

@@ -1,4 +1,4 @@
-"""Fitted calibrators as JSON: a documented format that is checked when it is read and never executes anything.
+"""Fitted calibrators as JSON: a documented format that is checked when it is read and never executes code.
 
 .. code-block:: json
 
@@ -8,9 +8,9 @@
      "sha256": "…"}
 
 ``sha256``, in files only, is the digest of the rest, written with sorted keys and without spaces. ``name`` is
-one of the calibrators of this package. Values are coded as :mod:`calibrant.data.codec` says, and there are
-``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
-:mod:`calibrant.estimators`. A file with names unknown to this version is refused; it must be created again.
+one of the calibrators of this package. Values are encoded as described in :mod:`calibrant.data.codec`, with two
+additional objects: ``{"calibrator": {…}}`` (in this format), and ``{"estimator": {"name": …, "fields": {…}}}`` for
+estimators of :mod:`calibrant.estimators`. Files with names unknown to this version are refused; create them again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORMAT, VERSION = "calibrant-calibrator", 1
 
 
 def to_dict(calibrator: Calibrator) -> dict[str, Any]:
-    """Turn a fitted calibrator into plain numbers, strings, lists and mappings, for JSON.
+    """Convert a fitted calibrator to numbers, strings, lists and mappings, for JSON.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
     Returns
     -------
     dict
-        Mapping that :func:`from_dict` reads.
+        A mapping for :func:`from_dict`.
 
     Raises
     ------
     TypeError
-        For a parameter that cannot be saved, such as a function.
+        If a parameter cannot be saved, such as a function.
 
     See Also
     --------
-    calibrant.calibrators.from_dict : The way back.
-    calibrant.save_calibrator : The same into a file.
+    calibrant.calibrators.from_dict : The inverse.
+    calibrant.save_calibrator : Writes the mapping to a file.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
 
 @reading_saved()
 def from_dict(data: Any) -> Calibrator:
-    """Make a calibrator of what :func:`to_dict` returned.
+    """Restore a calibrator from the output of :func:`to_dict`.
 
     Parameters
     ----------
     data : mapping
-        Mapping that :func:`to_dict` returned, also after a round trip through JSON.
+        The mapping returned by :func:`to_dict`, possibly after a round trip through JSON.
 
     Returns
     -------
@@ -102,12 +102,12 @@ def from_dict(data: Any) -> Calibrator:
     ------
     ValueError
         For another format, a later version, an unknown name, missing or wrong values, or numbers with which the
-        calibrator does not give probabilities.
+        calibrator does not return probabilities.
 
     See Also
     --------
-    calibrant.calibrators.to_dict : The way there.
-    calibrant.load_calibrator : The same from a file.
+    calibrant.calibrators.to_dict : The inverse.
+    calibrant.load_calibrator : Reads the mapping from a file.
 
     Examples
     --------
@@ -145,12 +145,12 @@ def from_dict(data: Any) -> Calibrator:
 def save_calibrator(
     calibrator: Calibrator | CalibratedModel, path: str | os.PathLike[str], *, force: bool = False
 ) -> Path:
-    """Write a fitted calibrator to a JSON file, completely or not at all.
+    """Write a fitted calibrator to a JSON file, atomically.
 
-    For a :class:`CalibratedModel` its ``calibrator_`` is written, which applies to scores of the classifier, with a
-    warning: save the classifier separately. ``joblib.dump(model, file)`` saves the whole model, to be read with the
+    For a :class:`CalibratedModel` only its ``calibrator_`` is written, which applies to scores of the classifier, with
+    a warning: save the classifier separately. ``joblib.dump(model, file)`` saves the whole model, to be loaded with the
     same package versions; ``skops.io.dump`` does so without executing code on loading. With several folds each
-    classifier has a calibrator of its own: to reproduce the original predictions, apply each
+    classifier has its own calibrator: to reproduce the original predictions, apply each
     (``calibrator_.calibrators_``, in the order of ``pairs_``) to the scores of its own classifier and average. To
     calibrate the scores of a single classifier, fit one calibrator with ``ensemble=False``.
 
@@ -161,7 +161,7 @@ def save_calibrator(
     path : str or path-like
         The file to write.
     force : bool, default False
-        Whether to replace a file that exists.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -178,11 +178,11 @@ def save_calibrator(
     Warns
     -----
     CalibrantWarning
-        That the classifier of a :class:`CalibratedModel` is not in the file.
+        If a :class:`CalibratedModel` is given: its classifier is not saved.
 
     See Also
     --------
-    calibrant.load_calibrator : The way back.
+    calibrant.load_calibrator : The inverse.
     calibrant.calibrators.to_dict : The same without a file.
 
     Examples
@@ -212,7 +212,7 @@ def save_calibrator(
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
-    """Read a calibrator that :func:`save_calibrator` wrote.
+    """Read a calibrator from a file written by :func:`save_calibrator`.
 
     Parameters
     ----------
@@ -227,12 +227,12 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     Raises
     ------
     ValueError
-        Naming the file and its fault. A file that was changed after it was saved is refused; what you change on
-        purpose, pass to :func:`from_dict`.
+        If the file is invalid; the message names the file and the fault. A file that was changed after it was saved is
+        refused; pass data that you changed on purpose to :func:`from_dict`.
 
     See Also
     --------
-    calibrant.save_calibrator : The way there.
+    calibrant.save_calibrator : The inverse.
     calibrant.calibrators.from_dict : The same without a file.
 
     Examples
@@ -256,14 +256,14 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
 
 
 def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with the digest of all that is in it."""
+    """A mapping with the digest of its content."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return {**rest, "sha256": sha256(text.encode()).hexdigest()}
 
 
 def _unsealed(data: Any) -> Any:
-    """Content of a file, or ValueError where it is not what was saved."""
+    """Content of a file; ValueError if it was changed after it was saved."""
     check_stamp(data, FORMAT, VERSION, "saved calibrator")
     if data != sealed(data):
         raise ValueError("the digest does not match: the file was changed after it was saved")
@@ -282,10 +282,10 @@ def _known() -> dict[str, type[Calibrator]]:
 
 
 class _CalibratorCodec(Codec):
-    """Codes calibrators too: fitted ones as :func:`to_dict` does."""
+    """A codec that also encodes calibrators: fitted ones as :func:`to_dict` does."""
 
     def part(self, value: Any) -> dict[str, Any] | None:
-        """The object of a calibrator, or of an estimator."""
+        """The object for a calibrator or an estimator."""
         if not isinstance(value, Calibrator):
             return super().part(value)
         if hasattr(value, "classes_"):
@@ -294,7 +294,7 @@ class _CalibratorCodec(Codec):
         return {"calibrator": {"name": type(value).__name__, "parameters": parameters}}
 
     def from_mapping(self, value: Mapping[str, Any], name: str) -> Any:
-        """A calibrator or an estimator by its object; None for others."""
+        """The calibrator or estimator of an object; None for other objects."""
         match value:
             case {"calibrator": Mapping() as inner} if "fitted" in inner:
                 return from_dict(inner)
@@ -313,12 +313,12 @@ def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found
 
 
-#: Log odds of the rows that a calibrator which was read must give probabilities for.
+#: Log odds of the rows for which a restored calibrator must return probabilities.
 _TRIED = (0.0, 3.0, -3.0, 30.0, -30.0)
 
 
 def _try(calibrator: Calibrator) -> None:
-    """Rows of equal, likely and nearly certain scores must give probabilities."""
+    """Raise ValueError unless rows with equal, likely and nearly certain scores are mapped to probabilities."""
     name = type(calibrator).__name__
     try:
         if isinstance(calibrator, BinaryCalibrator):
@@ -334,7 +334,7 @@ def _try(calibrator: Calibrator) -> None:
 
 
 def _rows(calibrator: Calibrator) -> FloatArray:
-    """Scores of the kind that a calibrator takes: of the first class from even to nearly certain or excluded."""
+    """Scores of the kind that a calibrator takes, with a first class from even to nearly certain or excluded."""
     z = np.array(_TRIED)
     if calibrator.n_features_in_ > 1:
         z = np.column_stack([z, *[np.zeros(z.size)] * (calibrator.n_features_in_ - 1)])

@@ -1,4 +1,4 @@
-"""Maps that are fitted to sums of scores: piece by piece, in parts that are added, and with older rows fading."""
+"""Calibrators fitted to sums of scores: incrementally, by addition of parts, and with decaying weights."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..data.weights import run_starts
 from .base import Calibrator
 from .inputs import NAMES, CalibrationSample, Scores, read_sample
 
-#: Distinct scores that are kept as they are; of more, cells are kept.
+#: Maximum number of distinct scores; above it, scores are summed in cells.
 MOST = 10_000
-#: Cells of probabilities, a multiple of all usual numbers of bins, and cells of a unit of log odds near 0.
+#: Cells of probabilities, a multiple of all usual numbers of bins, and cells per unit of log odds near 0.
 _UNIFORM, _PER_UNIT = 5040, 256
-#: Distance from the edge of a cell that is rounding.
+#: Distance from the edge of a cell that counts as rounding error.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Distinct scores, or means of cells of neighbouring ones, with the weight of each of two classes, (m, 2)."""
+    """Distinct scores, or means of cells of adjacent scores, with the weight of each of two classes, (m, 2)."""
 
     scores: FloatArray
     weights: FloatArray
@@ -56,13 +56,13 @@ class ScoreSums:
         )._gathered()
 
     def faded(self, decay: float) -> ScoreSums:
-        """The same rows with a part of their weight."""
+        """The same rows, with weights multiplied by ``decay``."""
         if decay == 1:
             return self
         return replace(self, weights=decay * self.weights, squares=decay**2 * self.squares, whole=False)
 
     def sample(self, classes: tuple[Any, ...]) -> CalibrationSample:
-        """Rows that stand for all: one for each class and score."""
+        """Representative rows: one for each class and score."""
         at, codes = np.nonzero(self.weights)
         weights = self.weights[at, codes]
         total = float(weights.sum())
@@ -70,7 +70,7 @@ class ScoreSums:
         return CalibrationSample(Scores(self.scores[at], self.kind), codes, weights, classes, n_rows=rows)
 
     def _gathered(self) -> ScoreSums:
-        """Equal scores once; of many scores, one for each cell."""
+        """Merge equal scores, or all scores of a cell if there are many."""
         order = np.argsort(self.scores, kind="stable")
         out = replace(self, scores=self.scores[order], weights=self.weights[order])
         out = out._summed(run_starts(out.scores))
@@ -103,20 +103,20 @@ def _cells(s: FloatArray, kind: str) -> FloatArray:
 
 
 class Streamed(Calibrator):
-    """A calibrator that can be fitted piece by piece, from sums of its scores."""
+    """A calibrator that can be fitted incrementally, from sums of its scores."""
 
     _sums: Any
 
     def partial_fit(
         self, scores: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, decay: float = 1.0
     ) -> Self:
-        """Fit the map to these rows and all that were given before.
+        """Fit the map incrementally: to these rows and all earlier ones.
 
-        The map of all rows depends neither on the pieces nor on their order. With two classes and up to 10,000 distinct
-        scores it is that of one ``fit``; beyond, the means of some 7,000 cells represent the scores. With more classes
-        (temperature scaling) the log-loss is known at 102 temperatures and interpolated: to some 1e-5 of the
-        temperature. Calibrators that were fitted so to different rows are added: ``a + b``. The sums are not part of a
-        saved calibrator.
+        The map depends neither on the batches nor on their order. With two classes and up to 10,000 distinct scores it
+        equals that of a single ``fit``; with more, scores are represented by the means of about 7,000 cells. With more
+        classes (temperature scaling), the log-loss is interpolated between 102 temperatures, and the temperature is
+        accurate to about 1e-5 (relative). Calibrators that were fitted in this way to different rows can be added:
+        ``a + b``. The sums are not part of a saved calibrator.
 
         Parameters
         ----------
@@ -125,11 +125,11 @@ class Streamed(Calibrator):
         y : array-like of shape (n,)
             Labels.
         classes : sequence of K labels, optional
-            The labels, where the first piece may lack one; in place of ``labels``.
+            The labels, needed if the first batch may lack one; in place of ``labels``.
         sample_weight : array-like of shape (n,), optional
-            Non-negative; whole numbers equal repeated rows.
+            Non-negative weights; whole numbers stand for repeated rows.
         decay : float in (0, 1], default 1
-            What the weight of all rows given before is multiplied by.
+            Factor of the weights of all earlier rows.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class Streamed(Calibrator):
         return self
 
     def __add__(self, other: Any) -> Self:
-        """The calibrator of the rows of both."""
+        """The calibrator fitted to the rows of both."""
         check_is_fitted(self)
         if type(other) is not type(self):
             return NotImplemented
@@ -175,7 +175,7 @@ class Streamed(Calibrator):
         return out
 
     def _sums_of(self, sample: CalibrationSample) -> Any:
-        """Sums of rows: they add, fade, and are fitted."""
+        """Sums of rows, which can be added, decayed and fitted."""
         return ScoreSums.of(sample)
 
     def _fit_sums(self, sums: Any, classes: tuple[Any, ...]) -> None:

@@ -1,8 +1,8 @@
-r"""Segments that a search finds beyond a calibrator's map, with offsets of their logits that are fitted jointly.
+r"""Segments found by a search given a calibrator's map, with jointly fitted offsets of their logits.
 
 Logits of row i are :math:`z_i + \beta + \sum_{j: i \in S_j} \gamma_j`, z the logarithms of calibrated probabilities.
 Offsets and the shift of all rows are normal around 0 with one standard deviation, by empirical Bayes: the likelihood is
-taken as normal about its mode, and the standard deviation is the one with the largest marginal likelihood.
+approximated as normal around its mode, and the standard deviation is the one with the largest marginal likelihood.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .inputs import CalibrationSample
 from .newton import Curvature, Solution, minimise
 from .temperature import softmax
 
-#: Standard deviations of offsets that are tried, and how often the mode is found again.
+#: Grid of standard deviations of offsets, and maximum number of refits of the mode.
 _SPREADS = np.geomspace(0.02, 4.0, 24)
 _ROUNDS = 8
-#: Log-likelihood by which a segment must exceed what the best one of its length has by chance.
+#: Log-likelihood by which a segment must exceed the chance level of the best segment of its length.
 _BEYOND = 2.0
 
 Rule: TypeAlias = tuple[Condition, ...]
@@ -54,13 +54,13 @@ class RepairRows:
 
 @dataclass(frozen=True, eq=False)
 class SegmentOffsets:
-    """Segments, and how logits are moved in them.
+    """Segments, and the offsets of logits in them.
 
     Attributes
     ----------
     rules : sequence of M tuples of Condition
     offsets : ndarray of shape (M + 1, K)
-        Of the segments, and of all rows; sums over classes are 0.
+        Offsets of the segments, then of all rows; sums over classes are 0.
     """
 
     rules: Sequence[Rule]
@@ -76,7 +76,7 @@ class SegmentOffsets:
 
 @dataclass(frozen=True)
 class SegmentSearch:
-    """Finds segments, at most so many, and fits their offsets."""
+    """Search for up to ``most`` segments, and fit of their offsets."""
 
     features: Features
     terms: int
@@ -85,7 +85,7 @@ class SegmentSearch:
     def cross_fitted(
         self, rows: RepairRows, folds: Folds, parts: Sequence[RepairRows], held: FloatArray
     ) -> tuple[SegmentOffsets | None, FloatArray]:
-        """Offsets by all rows, and the probabilities of each row by a fit to the others, which searched again.
+        """Offsets fitted to all rows, and probabilities of each row by a search and fit on the other rows.
 
         ``parts`` are rows to fit, fold by fold, and ``held`` probabilities of all rows by common maps that did not see
         them.
@@ -99,7 +99,7 @@ class SegmentSearch:
         return found, out
 
     def _found(self, rows: RepairRows) -> SegmentOffsets | None:
-        """Segments with their offsets; None where there are none beyond chance."""
+        """Segments with their offsets; None if no segment exceeds chance."""
         k = rows.p.shape[1]
         best: dict[Rule, float] = {}
         for c in [1] if k == 2 else range(k):
@@ -112,7 +112,7 @@ class SegmentSearch:
         return SegmentOffsets(rules, fit_offsets(rows, inside.astype(np.float64)))
 
     def _of_class(self, rows: RepairRows, c: int, more: float) -> list[tuple[Rule, float]]:
-        """Segments of a class against the others, each beyond those before, with what they exceed chance by."""
+        """Segments of a class against the others, in sequence, with the log-likelihood by which they exceed chance."""
         w = rows.sample.weights
         whole = bool((w == np.round(w)).all())
         problem = Problem(rows.p[:, c], rows.sample.happened(c), w, whole)
@@ -132,7 +132,7 @@ class SegmentSearch:
 def fit_offsets(rows: RepairRows, inside: FloatArray) -> FloatArray:
     """Posterior modes of the offsets (M, K) of columns (n, M), under the spread with the largest evidence.
 
-    Cost some thirty passes of O(n M² K²).
+    Cost: about thirty passes of O(n M² K²).
     """
     sample = rows.sample
     k, n_columns = rows.p.shape[1], inside.shape[1]
@@ -184,7 +184,7 @@ def fit_offsets(rows: RepairRows, inside: FloatArray) -> FloatArray:
 
 
 def _largest_evidence(hessian: FloatArray, pull: FloatArray) -> int:
-    """Place of the spread under which a normal likelihood, offsets integrated out, is largest."""
+    """Index of the spread with the largest marginal likelihood, for a normal likelihood."""
     curved, directions = np.linalg.eigh(hessian)
     along = (directions.T @ pull) ** 2
     variance = _SPREADS[:, None] ** 2

@@ -1,4 +1,4 @@
-"""Which calibrator? Cross-validated proper scores set the weights of an average, or choose one."""
+"""Choose one calibrator, or the weights of an average of several, by cross-validated proper scores."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Selection(Table):
     Attributes
     ----------
     name : str
-        The chosen calibrator; of an average the candidate of most weight.
+        The chosen calibrator; for an average, the candidate with the largest weight.
     calibrator : Calibrator
         The calibrator, fitted to all rows.
     table : list of dict
         One row per candidate, simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
-        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, ``weight`` by the rule ``"average"``, and
+        and its standard error ``se``, ``accuracy``, ``seconds`` per fit, ``weight`` (rule ``"average"`` only), and
         ``chosen``.
     goal, rule : str
-        The loss that decided, and the rule by which it did.
+        The loss and the rule by which the calibrator was chosen.
     nested_loss : float
-        Cross-validated loss of the whole procedure, choice included, as expected on new rows. NaN unless ``nested``.
+        Cross-validated loss of the whole procedure, including the choice, for new rows. NaN unless ``nested``.
 
     See Also
     --------
@@ -86,7 +86,7 @@ class Selection(Table):
 
     @property
     def summary(self) -> str:
-        """The choice and its reason, in a sentence."""
+        """The choice and its reason, in one sentence."""
         return choice_sentence(self.table, self.goal, self.rule)
 
     def _text(self) -> str:
@@ -129,27 +129,27 @@ def select_calibrator(
     random_state: Any = 0,
     **columns: Unpack[ColumnOptions],
 ) -> Selection:
-    r"""Choose a calibrator by cross-validation: an average, weighed and shrunk as by :class:`calibrant.AutoCalibrator`.
+    r"""Choose a calibrator by cross-validation; by default, average several as :class:`calibrant.AutoCalibrator` does.
 
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, K), or Predictions
-        Scores of rows that the classifier was not trained on, of the kind that ``input`` names.
-        :class:`calibrant.Predictions` replace scores, labels, weights and groups.
+        Scores of rows that the classifier was not trained on, of the kind given by ``input``.
+        A :class:`calibrant.Predictions` object replaces scores, labels, weights and groups.
     y : array-like of shape (n,)
         Observed labels.
     cv : int, default 5
-        Number of stratified folds; fewer where a class has fewer rows.
+        Number of stratified folds; fewer if a class has fewer rows.
     nested : bool, default False
         Also cross-validate the choice itself.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights; whole numbers stand for repeated rows.
     groups : array-like of shape (n,), optional
-        The group of each row: folds keep groups together, and standard errors are those of groups.
+        The group of each row. Folds keep groups together, and standard errors are clustered by group.
     input : {"probability", "logit", "margin"}, default "probability"
-        The kind of the scores, which replaces that of the candidates.
+        The kind of the scores; it replaces the ``input`` of the candidates.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns of ``scores``; default the sorted unique labels.
+        The labels, in the order of the columns of ``scores``; by default the sorted unique labels.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -166,11 +166,11 @@ def select_calibrator(
 
     Notes
     -----
-    Cost ``cv`` fits of every candidate, and ``cv²`` if nested.
+    Cost: ``cv`` fits of every candidate, and ``cv²`` more if ``nested``.
 
     References
     ----------
-    Breiman et al. (1984), *CART*, for the rule of one standard error; Varma & Simon (2006) for nesting.
+    Breiman et al. (1984), *CART*, for the one-standard-error rule; Varma & Simon (2006) for nesting.
 
     Examples
     --------
@@ -204,55 +204,55 @@ def _selected(
 
 @dataclass(eq=False, repr=False)
 class AutoCalibrator(Calibrator):
-    r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that recalibration does no harm.
+    r"""Weighted average of calibrators, shrunk towards the identity by cross-validation to avoid harmful changes.
 
-    Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses on held-out rows,
-    with ensemble temperature of two classes :math:`e^2` times as likely before. Their average gets the weight :math:`(1
-    - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which rests on m rows
-    in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest stays with the
-    original scores. Changes that are not supported by both the log-loss and the Brier score, or only by a few rows, are
+    Weights are proportional to :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, with losses on held-out rows;
+    for two classes, ensemble temperature has a prior factor of :math:`e^2`. The average has total weight :math:`(1 -
+    \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+`, with its gain over the original scores, to which m rows
+    effectively contribute; or, if smaller, the weight by the other proper score, with 1/20 for ½. The original scores
+    have the rest. Changes that are not supported by both the log-loss and the Brier score, or only by a few rows, are
     not made; with many rows only the best candidates remain.
 
-    Within :class:`CalibratedModel` the probabilities of folds are averaged by half of their mean and half of their
-    geometric mean: the mean alone is under-confident where classifiers differ.
+    Within :class:`CalibratedModel`, the probabilities of the folds are combined by the average of their mean and their
+    geometric mean, because the mean is under-confident where classifiers differ.
 
     Parameters
     ----------
     candidates : mapping of str to Calibrator or its name, or list of names, optional
         Calibrators to average, from the simplest to the most flexible; by default those of :func:`default_candidates`.
-        One of them must be :class:`Identity`, as by default, for scores to be left unchanged; margins cannot be.
+        Scores can be left unchanged only if one of them is :class:`Identity`, as by default; margins cannot be.
     rule : {"average", "one-standard-error", "best"}, default "average"
-        The others choose a single candidate: see :func:`select_calibrator`.
+        The last two choose a single candidate; see :func:`select_calibrator`.
     cv : int, default 5
-        Number of stratified folds; fewer where a class has fewer rows.
+        Number of stratified folds; fewer if a class has fewer rows.
     caution : float >= 0, default 1
-        Factor of the squared standard errors that are taken from the average's weight. With 4 a change must gain twice
-        as many standard errors: harm is rarer, and gains from few rows are smaller.
+        Factor of the squared standard error in the weight of the average. With 4, a change must gain twice as
+        many standard errors: harm is rarer, and gains from few rows are smaller.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
     Attributes
     ----------
     chosen_ : str
-        The candidate of most weight.
+        The candidate with the largest weight.
     calibrator_ : fitted calibrator
-        A :class:`Mixture`, or the candidate that has all the weight.
+        A :class:`Mixture`, or the candidate that has all of the weight.
     table_ : list of dict
         One row per candidate, with the columns of :class:`calibrant.results.Selection` and ``weight``.
     flexible_ : fitted SplineCalibrator or None
-        What :meth:`predict_interval` takes for candidates without an interval.
+        The calibrator whose interval :meth:`predict_interval` uses for candidates without an interval.
 
     See Also
     --------
-    calibrant.compare_calibrators : The candidates side by side.
-    calibrant.calibrators.select_calibrator : One candidate, chosen.
-    calibrant.calibrators.Mixture : The average with weights of your own.
+    calibrant.compare_calibrators : All candidates side by side, with calibration errors.
+    calibrant.calibrators.select_calibrator : The same choice as a function.
+    calibrant.calibrators.Mixture : An average with given weights.
 
     Notes
     -----
-    Gains and losses on real models, compared with single calibrators: ``benchmarks/arena/repair.md``. Cost: a fit of
-    every candidate on each fold, of at most 10,000 rows per class drawn at random, and one of those that have weight on
-    all rows; the rules that choose one use all rows throughout.
+    ``benchmarks/arena/repair.md`` compares gains and losses on real models with those of single calibrators. Cost: one
+    fit of every candidate per fold, on at most 10,000 rows per class drawn at random, and a final fit on all rows of
+    each candidate that has weight; the rules that choose a single candidate use all rows throughout.
 
     References
     ----------
@@ -285,12 +285,12 @@ class AutoCalibrator(Calibrator):
     }
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Weigh the candidates and fit those that have weight.
+        """Compute the weights of the candidates and fit those that have weight.
 
         Parameters
         ----------
         groups : array-like of shape (n,), optional
-            Rows of one group may depend on each other: folds keep them together, and evidence is that of groups.
+            Rows of a group may be dependent. Folds keep groups together, and standard errors are clustered by group.
         """
         sample = read_sample(self, scores, y, sample_weight, groups)
         with working("AutoCalibrator.fit"):
@@ -336,7 +336,7 @@ class AutoCalibrator(Calibrator):
         self.flexible_ = _flexible(sample)
 
     def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
-        """One choice for all: fits to each sample are judged on the next, and made once."""
+        """Fit all samples with one choice: each fit is made once, and evaluated on the next sample."""
         if len(samples) < 2:
             return super()._fit_each(samples, more)
         for sample in samples:
@@ -357,12 +357,12 @@ class AutoCalibrator(Calibrator):
 
     @property
     def _merges(self) -> bool:
-        """By half of a sharper average."""
+        """See :meth:`_merged`."""
         return True
 
     @classmethod
     def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
-        """Half of the mean, which is under-confident where members differ, and half of their geometric mean."""
+        """Average of the mean, which is under-confident where members differ, and of the geometric mean."""
         each = np.stack([one._probabilities_of(scores, **more) for one, scores, more in members])
         if len(each) == 1:
             return np.asarray(each[0])
@@ -371,12 +371,12 @@ class AutoCalibrator(Calibrator):
 
     @needs_fitted("flexible_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        """An interval for the true probability of each row, (n, 2); of two classes, fitted without groups.
+        """Interval for the true probability of each row, (n, 2), for two classes; only if fitted without groups.
 
-        It averages the candidates' own intervals and adds how much the candidates differ; candidates without an
-        interval count with that of :class:`SplineCalibrator`. It covers smooth truths at about its level, quick waves
-        and jumps less often (``benchmarks/coverage/map_intervals.md``). Pointwise, not simultaneous. Not available for
-        calibrators saved by earlier versions.
+        It averages the candidates' own intervals and widens them by the differences between candidates; for candidates
+        without an interval, that of :class:`SplineCalibrator` is used. Coverage is about nominal for smooth calibration
+        maps, and lower for rapid oscillations and jumps (``benchmarks/coverage/map_intervals.md``). Pointwise, not
+        simultaneous. Not available for calibrators saved by earlier versions.
 
         Parameters
         ----------
@@ -391,14 +391,14 @@ class AutoCalibrator(Calibrator):
 
 
 def _flexible(sample: CalibrationSample) -> Calibrator | None:
-    """Stand-in for candidates without an interval; none for several classes, or for rows that depend on each other."""
+    """Substitute for candidates without an interval; None for several classes, or for grouped rows."""
     return fitted_to(SplineCalibrator(), sample) if sample.n_classes == 2 and sample.groups is None else None
 
 
 def as_sample(
     scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, groups: Any = None
 ) -> CalibrationSample:
-    """Scores and labels as they are before any calibrator; Predictions stand for everything."""
+    """Read uncalibrated scores and labels; Predictions replace all arguments."""
     if not isinstance(scores, Predictions):
         return read_sample(Identity(input=input, labels=labels), scores, y, sample_weight, groups)
     given = {

@@ -1,4 +1,4 @@
-"""Rising maps by splines: a cubic one of the log odds, a linear one of all logits, and the reliability curve."""
+"""Increasing maps: a cubic spline of the log odds, a linear spline of all logits, and the reliability curve."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
 from .temperature import softmax
 
 _DEGREE = 3
-#: Log odds that differ by less are one: squared second differences by less would overflow.
+#: Log odds that differ by less count as equal: their squared second differences would overflow.
 _NARROWEST, _APART = 1e-60, 1e-9
-#: How far a logit may lie behind the largest: beyond, its probability is 0 in any case.
+#: Largest distance of a logit from the largest one: beyond it, the probability is 0 in any case.
 _FURTHEST = 1e100
 _CURVE_NODES = 513
-#: Slopes of maps that keep the order of classes are at least this: a flat piece would make classes equal.
+#: Least slope of order-preserving maps: a flat piece would make classes equal.
 _LEAST = 1e-3
-#: Numbers worked on at a time.
+#: Numbers processed at a time.
 _TILE = 1 << 18
 
 
@@ -39,33 +39,33 @@ _TILE = 1 << 18
 class SplineCalibrator(LaplaceMap):
     r"""Monotone cubic spline of the log odds z: :math:`\operatorname{logit} P(1 \mid s) = \sum_j \beta_j B_j(z)`.
 
-    Increasing coefficients of B-splines give an increasing map. It is shrunk towards straight lines, that is, Platt
-    scaling:
+    Increasing coefficients of B-splines give an increasing map. It is shrunk towards straight lines, that is, towards
+    Platt scaling:
 
     .. math:: \min_\beta\; \text{mean log-loss} + \frac{\alpha}{2 n} \sum_j (s_{j+1} - s_j)^2, \qquad
         s_j = \frac{\beta_{j+1} - \beta_j}{\xi_{j+1} - \xi_j} \ge 0
 
-    with ξ the Greville abscissae, so that s is the slope: α is the precision of a normal prior on its changes.
+    where ξ are the Greville abscissae, so that s is the slope, and α is the precision of a normal prior on its changes.
 
     Parameters
     ----------
     n_knots : int, default 6
-        Inner knots, at quantiles of the log odds; fewer where these coincide.
+        Number of inner knots, at quantiles of the log odds; fewer if these coincide.
     alpha : float, default 1
         The precision α ≥ 0.
 
     Attributes
     ----------
     knots_ : ndarray
-        The knots, the repeated ends among them.
+        The knots, including the repeated ends.
     coef_ : ndarray
-        β.
+        The coefficients β.
     covariance_ : ndarray
-        Covariance of β by the information of the rows at the fit, without the constraints.
+        Covariance of β, from the information at the fit, ignoring the constraints.
     gradient_norm_ : float
-        Largest violation of the conditions of the optimum.
+        Largest violation of the optimality conditions.
     n_iter_ : int
-        Number of steps of the fit.
+        Number of iterations.
 
     See Also
     --------
@@ -75,8 +75,8 @@ class SplineCalibrator(LaplaceMap):
 
     Notes
     -----
-    Fits any smooth increasing map; beyond the observed scores it is linear. Convex, solved by
-    Newton's method with bounds. Cost O(n) a step.
+    Fits any smooth increasing map; beyond the observed scores it is linear in the log odds. The problem is convex,
+    and solved by Newton's method with bounds. Cost: O(n) per step.
 
     References
     ----------
@@ -127,13 +127,13 @@ class SplineCalibrator(LaplaceMap):
         return np.asarray(self.coef_)
 
     def _gaps(self) -> FloatArray:
-        """Distances of Greville abscissae."""
+        """Distances between Greville abscissae."""
         m = len(self.knots_) - _DEGREE - 1
         greville = np.array([self.knots_[j + 1 : j + 1 + _DEGREE].mean() for j in range(m)])
         return np.asarray(np.diff(greville))
 
     def _basis(self, z: FloatArray) -> FloatArray:
-        """B-splines at log odds within the range, (n, m); beyond it straight on."""
+        """B-splines at log odds, (n, m), extrapolated linearly beyond the range of the knots."""
         from scipy.interpolate import BSpline
 
         inside, gaps = np.clip(z, self.knots_[0], self.knots_[-1]), self._gaps()
@@ -144,7 +144,7 @@ class SplineCalibrator(LaplaceMap):
         return basis
 
     def _solve(self, basis: FloatArray, o: FloatArray, w: FloatArray) -> Solution:
-        """The first coefficient and the slopes, which are not negative."""
+        """The first coefficient and the non-negative slopes."""
         total = float(w.sum())
         gaps = self._gaps()
         # β = first + cumulated gaps · slopes.
@@ -161,46 +161,46 @@ class SplineCalibrator(LaplaceMap):
 class OrderPreserving(Calibrator):
     r"""Order-preserving map: :math:`\operatorname{softmax}(g(z - \max z))` with one increasing, piecewise linear g.
 
-    Temperature scaling has one slope for all logits; here it differs with how far a class lies behind the first one, so
-    that the second choice and the unlikely classes can be over-confident by different amounts. Classes keep their
-    complete order in every row, so accuracy and every top-k accuracy are unchanged.
+    Temperature scaling has one slope for all logits; here the slope depends on the distance of a class's logit from the
+    largest one, so that the second choice and unlikely classes can be over-confident by different amounts. The order of
+    the classes in every row is preserved, so accuracy and every top-k accuracy are unchanged.
 
     .. math:: \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2
         + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
 
-    with β the slopes of g: a normal prior that starts at the identity, and of whose changes α is the precision. Large α
-    make temperature scaling of it.
+    where β are the slopes of g. The normal prior is centred at the identity for the first slope, with precision α for
+    changes of slope. A large α gives temperature scaling.
 
     Parameters
     ----------
     n_knots : int, default 6
-        Largest number of knots; they are quantiles of the distances behind the first class, weighted by the classes'
-        probabilities, so that pieces lie where probability does.
+        Largest number of knots. These are quantiles of the distances from the largest logit, weighted by the classes'
+        probabilities.
     alpha : float, default 10
         The precision α ≥ 0.
 
     Attributes
     ----------
     knots_ : ndarray of shape (m + 1,)
-        Distances behind the first class at which the slope changes, from 0 on, ascending; the last slope goes on.
+        Distances from the largest logit at which the slope changes, ascending from 0; the last piece is unbounded.
     slopes_ : ndarray of shape (m + 1,)
-        β, of the piece that begins at each knot.
+        The slope β of the piece that begins at each knot.
     gradient_norm_ : float
-        Largest violation of the conditions of the optimum.
+        Largest violation of the optimality conditions.
     n_iter_ : int
-        Number of steps of the fit.
+        Number of iterations.
 
     See Also
     --------
-    calibrant.TemperatureScaling : One slope.
-    calibrant.calibrators.SplineCalibrator : The increasing map of two classes.
+    calibrant.TemperatureScaling : A single slope.
+    calibrant.calibrators.SplineCalibrator : An increasing map for two classes.
 
     Notes
     -----
-    This is the diagonal, order-invariant member of the family of Rahimi et al., which fit it by a network; with given
+    This is the diagonal, order-invariant member of the family of Rahimi et al., who fit it by a network; with given
     knots the problem is convex and solved by Newton's method. It treats all classes alike; for differences between
-    classes use :class:`VectorScaling`. Differences of logits below the rounding of the softmax become ties. Cost O(n K
-    m²) a step, some eight steps.
+    classes use :class:`VectorScaling`. Differences of logits below the rounding of the softmax become ties. Cost:
+    O(n K m²) per step, with about eight steps.
 
     References
     ----------
@@ -253,30 +253,30 @@ class CurveCalibrator(UnitMap):
     r"""The reliability curve as a map: smoothed, projected onto increasing functions, and cross-fitted.
 
     On each fold's complement the curve ``rel(s)`` is estimated and replaced by the nearest increasing function,
-    weighted by the density of the scores; the calibrated probability is the mean over folds. Logits are smoothed as the
-    probabilities that they stand for, margins over the range that was seen.
+    weighted by the density of the scores; the calibrated probability is the mean over folds. Logits are converted to
+    probabilities before smoothing, margins are scaled by the observed range.
 
     Parameters
     ----------
     estimator : {"adaptive", "density", "residual"} or an estimator with a curve, default "adaptive"
         The estimator of the curve; see :func:`calibrant.reliability_curve`.
     cv : int, default 5
-        Number of folds (1: one curve from all rows); never more than rows.
+        Number of folds, at most the number of rows; 1 fits one curve to all rows.
 
     Attributes
     ----------
     scores_, values_ : ndarray of shape (513,)
-        The map; straight lines join its points.
+        Points of the map, which is linear between them.
 
     See Also
     --------
     calibrant.reliability_curve : The curve.
-    calibrant.calibrators.SplineCalibrator : A smooth increasing map by likelihood.
+    calibrant.calibrators.SplineCalibrator : A smooth increasing map fitted by likelihood.
 
     Notes
     -----
-    Fits any increasing map that is smooth on the scale of the bandwidth. Where no sample lies within the kernel, the
-    map is filled from its neighbours. Cost O(n + G²) per fold.
+    Fits any increasing map that is smooth on the scale of the bandwidth. Where the kernel contains no sample, the
+    map is interpolated from its neighbours. Cost: O(n + G²) per fold.
 
     References
     ----------
@@ -337,14 +337,14 @@ class CurveCalibrator(UnitMap):
 
 
 def _behind(scores: Scores, eps: float) -> FloatArray:
-    """How far each logit lies behind the largest of its row, (n, K), float64."""
+    """Largest logit of each row minus each logit, (n, K), float64."""
     z = scores.logs(eps).astype(np.float64)
     with np.errstate(over="ignore"):
         return np.asarray(np.minimum(z.max(axis=1, keepdims=True) - z, _FURTHEST))
 
 
 def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:
-    """0 and quantiles of the distances above it, weighted by the probabilities of their classes."""
+    """0 and quantiles of the positive distances, weighted by the probabilities of their classes."""
     use = behind > 0
     if not use.any() or n_knots == 0:
         return np.zeros(1)
@@ -354,7 +354,7 @@ def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:
 
 
 class _OrderedLoss:
-    """Mean log-loss and penalty with derivatives in the slopes, in which logits are linear; tile by tile."""
+    """Mean log-loss and penalty, with derivatives in the slopes (logits are linear in these), computed tile by tile."""
 
     def __init__(
         self, behind: FloatArray, codes: AnyArray, weights: FloatArray, knots: FloatArray, alpha: float
@@ -366,7 +366,7 @@ class _OrderedLoss:
         self.precision = (np.diag(np.eye(m)[0]) + alpha * change.T @ change) / self.total
 
     def _tiles(self) -> Iterator[tuple[FloatArray, AnyArray, FloatArray]]:
-        """How much of each piece lies before a logit (t, K, m), codes, and weights."""
+        """Length of each piece before a logit (t, K, m), codes, and weights."""
         ends = np.append(self.knots[1:], np.inf)
         step = max(1, _TILE // (self.behind.shape[1] * len(self.knots)))
         for a in range(0, len(self.codes), step):
@@ -396,7 +396,7 @@ class _OrderedLoss:
 
 
 def quantiles(z: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:
-    """Weighted quantiles: the smallest score at which the share is reached, the same for weights and for repeats."""
+    """Weighted quantiles: the smallest score at which the share is reached, the same for weights and repeated rows."""
     order = np.argsort(z)
     share = np.cumsum(w[order])
     at = np.searchsorted(share, levels * share[-1] * (1 - 1e-12), side="left")

@@ -1,4 +1,4 @@
-"""Scores as they are, but for their ends; temperature scaling, alone and mixed with the scores and equal ones."""
+"""Identity, smoothing of scores of exactly 0 and 1, temperature scaling and its mixtures."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise, part_of
 from .score_sums import Streamed
 
-#: Numbers worked on at a time.
+#: Numbers processed at a time.
 _TILE = 1 << 17
-#: Inverse temperatures at which sums are kept, and which of them is 1.
+#: Inverse temperatures at which sums are stored, and the index of the one that is 1.
 _INVERSE, _AS_IT_IS = np.concatenate([[0.0, 1e-3, 5e-3], np.geomspace(0.02, 50, 97), [200.0, 1e3]]), 51
-#: Inverse temperatures below this say that scores mean next to nothing.
+#: Inverse temperatures below this indicate nearly uninformative scores.
 _MEANINGFUL = 0.01
 
 
@@ -31,12 +31,12 @@ def _no_margins(sample: CalibrationSample) -> None:
 
 
 class Identity(Calibrator):
-    """Probabilities as they are, logits by their softmax; margins of a binary classifier have no probabilities.
+    """Return probabilities unchanged, and the softmax of logits; margins are not supported.
 
     See Also
     --------
     calibrant.calibrators.select_calibrator : Compares other calibrators with it.
-    calibrant.calibrators.PlattScaling : Probabilities of margins.
+    calibrant.calibrators.PlattScaling : Maps margins to probabilities.
 
     Notes
     -----
@@ -53,7 +53,7 @@ class Identity(Calibrator):
         _no_margins(sample)
 
     def _fit(self, sample: CalibrationSample) -> None:
-        """There is nothing to fit."""
+        """Do nothing: there is nothing to fit."""
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return scores.probabilities()
@@ -61,31 +61,31 @@ class Identity(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class EndSmoothing(Calibrator):
-    r"""Scores as they are, but for those of exactly 0 and 1, which become how often they are wrong.
+    r"""Replace scores of exactly 0 and 1 by observed frequencies; leave other scores unchanged.
 
-    A probability of 0 for class k becomes, up to normalisation,
+    A probability of 0 for class k is replaced, up to normalisation, by
 
     .. math:: e_k = \min\left(\frac{w_k + a}{n_k + 1},\, s\right)
 
-    with n the rows that give the class a probability of 0, w those of them that are of the class, and s the least
-    probability above 0, so that the order of scores remains. Forests, nearest neighbours and hard votes give
-    probabilities of 0 that are never literally true: one error among them costs any log-loss.
+    where :math:`n_k` is the number of rows in which class k has probability 0, :math:`w_k` the number of these whose
+    class is k, and s the smallest probability above 0, which preserves the order of scores. Forests, nearest neighbours
+    and hard votes give probabilities of 0 that are never exactly true: one error makes the log-loss infinite.
 
     Parameters
     ----------
     prior_errors : float > 0, default 0.00003
-        The errors a that are counted beside those seen. Where none is seen, so small a number costs nothing that can be
-        measured if there never is one, and still takes a third off what the first one costs.
+        The number a of errors added to those observed. If none was observed, the default has no measurable cost when
+        none occurs later, and reduces the cost of the first one by a third.
 
     Attributes
     ----------
     ends_ : ndarray of shape (K,)
-        What a probability of 0 becomes, by class.
+        The value that replaces a probability of 0, per class.
 
     See Also
     --------
-    calibrant.AutoCalibrator : Leaves these scores, where it would leave scores alone.
-    calibrant.calibrators.LabelSmoothing : Another calibrator, fitted to smoothed labels.
+    calibrant.AutoCalibrator : Uses it in place of unchanged scores if some are exactly 0 or 1.
+    calibrant.calibrators.LabelSmoothing : Fits another calibrator to smoothed labels.
 
     Notes
     -----
@@ -94,7 +94,7 @@ class EndSmoothing(Calibrator):
 
     References
     ----------
-    Krichevsky & Trofimov (1981), *The performance of universal encoding*, with ½ in the place of a.
+    Krichevsky & Trofimov (1981), *The performance of universal encoding*, with a = ½.
 
     Examples
     --------
@@ -130,14 +130,14 @@ class EndSmoothing(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class TemperatureScaling(Streamed, Calibrator):
-    r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, one number for all classes.
+    r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, with one temperature for all classes.
 
-    The logarithms of probabilities are logits. float32 scores are processed in float32.
+    The logits z of probabilities are their logarithms. float32 scores are processed in float32.
 
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        The number m ≥ 0 of rows that a prior counts for, with class probabilities equal to the scores. 0 is temperature
+        Weight of the prior, as a number m ≥ 0 of rows whose class probabilities equal the scores. 0 is temperature
         scaling as published. ``"auto"``: as in :class:`calibrant.calibrators.PlattScaling`.
 
     Attributes
@@ -147,19 +147,19 @@ class TemperatureScaling(Streamed, Calibrator):
     gradient_norm_ : float
         ``|d mean log-loss / d (1/T)|`` where the fit ended.
     n_iter_ : int
-        Number of steps of the fit.
+        Number of iterations.
 
     See Also
     --------
-    calibrant.calibrators.EnsembleTemperatureScaling : Mixed with the scores as they are.
-    calibrant.calibrators.VectorScaling : A slope and an intercept for each class.
+    calibrant.calibrators.EnsembleTemperatureScaling : A mixture with the unchanged scores.
+    calibrant.calibrators.VectorScaling : A slope and an intercept per class.
     calibrant.torch.TemperatureScaler : The same as a torch module.
 
     Notes
     -----
-    Never changes the predicted class; corrects sharpness common to all classes, but not differences between them. The
-    log-loss is convex in 1/T and solved by Newton's method; cost O(n K) a step, some six steps. There is no
-    ``predict_interval``: the uncertainty of one number says nothing about a truth that no temperature gives.
+    Never changes the predicted class; corrects over- or under-confidence common to all classes, but not differences
+    between them. The log-loss is convex in 1/T and minimised by Newton's method, in about six steps of cost O(n K).
+    There is no ``predict_interval``: the uncertainty of T does not account for true maps outside this family.
 
     References
     ----------
@@ -209,9 +209,9 @@ class TemperatureScaling(Streamed, Calibrator):
 
 @dataclass(frozen=True, eq=False)
 class _TemperatureSums:
-    """Sums of rows of several classes for the log-loss of any temperature, exact at 102 inverse temperatures.
+    """Sums over rows that give the log-loss at any temperature, exactly at 102 inverse temperatures.
 
-    ``values``: slope and curve at each of them, weighted logits of each class behind the largest, and weight of each.
+    ``values``: slope and curvature at each of them; per class, weighted logits minus the largest; weight per class.
     """
 
     values: FloatArray
@@ -239,7 +239,7 @@ class _TemperatureSums:
         return replace(self, values=self.values + other.values, own=self.own + other.own)
 
     def faded(self, decay: float) -> _TemperatureSums:
-        """The same rows with a part of their weight."""
+        """The sums with all weights multiplied by ``decay``."""
         return replace(self, values=decay * self.values, own=decay * self.own)
 
     def solved(self, classes: tuple[Any, ...], shrinkage: float | str) -> Solution:
@@ -266,36 +266,36 @@ class _TemperatureSums:
 
 @dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Calibrator):
-    r"""Ensemble temperature scaling: temperature scaling, the scores as they are and equal probabilities, mixed.
+    r"""Ensemble temperature scaling: a mixture of temperature scaling, the unchanged scores and equal probabilities.
 
     .. math:: w_1 \operatorname{softmax}(z / T) + w_2 \operatorname{softmax}(z) + w_3 / K
 
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        The number m ≥ 0 of rows that the prior of the temperature counts for, as in :class:`TemperatureScaling`; the
-        weights of the mixture have no prior.
+        Weight of the temperature's prior, as a number m ≥ 0 of rows (see :class:`TemperatureScaling`); the weights of
+        the mixture have no prior.
 
     Attributes
     ----------
     temperature_ : float
-        The temperature, by temperature scaling alone, as published.
+        The temperature, fitted by temperature scaling as published, before the weights.
     weights_ : ndarray of shape (3,)
-        Not negative, with sum 1, of least log-loss given the temperature.
+        Non-negative weights of the mixture, with sum 1, that minimise the log-loss given the temperature.
     gradient_norm_ : float
-        Largest violation of the conditions of the optimum.
+        Largest violation of the optimality conditions.
     n_iter_ : int
-        Number of steps of the fit.
+        Number of iterations.
 
     See Also
     --------
-    calibrant.TemperatureScaling : The first part only.
+    calibrant.TemperatureScaling : The first component only.
     calibrant.calibrators.Mixture : A mixture of any calibrators.
 
     Notes
     -----
-    Never changes the predicted class. Also models confident errors at a constant rate, by w₃. Convex in the
-    weights; solved on each face of the simplex. Cost that of temperature scaling, and O(n) a step.
+    Never changes the predicted class. The weight w₃ models confident errors at a constant rate. The log-loss is convex
+    in the weights, and minimised by Newton's method with bounds. Cost: that of temperature scaling, and O(n) per step.
 
     References
     ----------
@@ -338,12 +338,12 @@ class EnsembleTemperatureScaling(Calibrator):
 
 
 def softmax(z: FloatArray) -> FloatArray:
-    """Rows of probabilities."""
+    """Softmax of each row."""
     return np.asarray(special.softmax(z, axis=1))
 
 
 def own_logits(z: FloatArray, sample: CalibrationSample, shrinkage: float | str) -> FloatArray:
-    """How far the logit of its own class lies behind the largest of a row: its mean where the prior shares the row."""
+    """Logit of each row's observed class minus its largest logit, averaged with the prior's expectation of it."""
     share = sample.prior_share(shrinkage)
     out = np.empty(len(z))
     for rows, d in _tiles(z):
@@ -356,7 +356,7 @@ def own_logits(z: FloatArray, sample: CalibrationSample, shrinkage: float | str)
 
 
 def temperature_of(sample: CalibrationSample, eps: float, shrinkage: float | str) -> Solution:
-    """The inverse temperature of a sample's rows, found once however many calibrators need it."""
+    """The inverse temperature of a sample, cached for all calibrators that need it."""
     key = ("temperature", eps, shrinkage)
     if key not in sample.found:
         z = sample.scores.logs(eps)
@@ -366,7 +366,7 @@ def temperature_of(sample: CalibrationSample, eps: float, shrinkage: float | str
 
 
 def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solution:
-    """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
+    """The inverse temperature that minimises the mean log-loss; 0 if uniform predictions are at least as good."""
     loss = _TemperatureLoss(z, own, weights)
     part = part_of(len(own))
     start = np.ones(1) if part is None else fit_temperature(z[part], own[part], weights[part]).x
@@ -379,9 +379,9 @@ def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solu
 
 
 def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Rows, and their logits below the largest of their row, (K, rows), in float64: sums over few classes are fast so.
+    """Slices of rows, and their logits minus the largest of each row: float64, (K, rows) for fast sums over classes.
 
-    In float32 the loss has noise above the gain of a step near the optimum, and the search would not end.
+    In float32 the rounding error of the loss exceeds the gain of a step near the optimum: the search would not end.
     """
     step = max(1, _TILE // z.shape[1])
     for a in range(0, len(z), step):
@@ -391,7 +391,7 @@ def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
 
 
 class _TemperatureLoss:
-    """Mean log-loss of ``softmax(β z)`` with its derivatives in β, tile by tile."""
+    """Mean log-loss of ``softmax(β z)`` and its derivatives in β, computed tile by tile."""
 
     def __init__(self, z: FloatArray, own: FloatArray, weights: FloatArray) -> None:
         self.z, self.own, self.weights = z, own, weights
@@ -419,10 +419,10 @@ class _TemperatureLoss:
 
 
 def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
-    """Weights of a mixture, not negative and with sum 1, of least ``-mean log(seen @ u)``; violation, and steps.
+    """Non-negative weights with sum 1 that minimise ``-mean log(seen @ u)``; their violation, and number of steps.
 
-    With the sum of the weights added, the least over all that are not negative has the sum 1 by itself: bounds are the
-    only condition, and Newton's method with bounds solves it.
+    With the sum of the weights added to the objective, its minimum over all non-negative weights has sum 1: the bounds
+    are the only constraints, and Newton's method with bounds solves the problem.
     """
     total = float(weights.sum())
 

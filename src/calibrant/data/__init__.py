@@ -1,3 +1,3 @@
-"""User input, judged once: containers and files to `Predictions`; the problems that notions pose."""
+"""User input, validated once: converts containers and files to `Predictions`, and notions to problems."""
 
 __version__ = "0.1.0"

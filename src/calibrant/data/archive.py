@@ -1,9 +1,9 @@
-"""JSON with arrays in it as bytes: an ``.npz`` archive, also for ``numpy.load(…, allow_pickle=False)``.
+"""JSON with arrays as bytes: an ``.npz`` archive that ``numpy.load(…, allow_pickle=False)`` also reads.
 
-The archive holds ``header.json``, in which ``{"array": name}`` stands for each array, and one ``.npy`` file an array,
-once for all that are the same. The comment of the archive, and so the last 32 bytes, is the
-SHA-256 of all bytes before. Nothing is evaluated, and sizes that are stated are compared with what there is before
-anything of that size is made.
+The archive holds ``header.json``, in which ``{"array": name}`` stands for each array, and one ``.npy`` file per array;
+equal arrays share a file. The comment of the archive, and so its last 32 bytes, is the
+SHA-256 of all preceding bytes. Nothing is evaluated, and stated sizes are compared with the actual ones before
+memory of that size is allocated.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .checks import check_type
 from .types import AnyArray
 
 _BEGINNING, _HEADER, _DIGEST = b"PK\x03\x04", "header.json", 32
-#: Bytes that deflate makes of one at most.
+#: Maximum expansion ratio of deflate.
 _LARGEST_RATIO = 1032
 
 
 def to_archive(header: Mapping[str, Any]) -> bytes:
-    """Bytes of an object of JSON and arrays, always the same of the same."""
+    """Bytes of an object of JSON and arrays, deterministic."""
     names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
     buffer = BytesIO()
 
@@ -55,7 +55,7 @@ def to_archive(header: Mapping[str, Any]) -> bytes:
 
 
 def from_archive(data: Any, what: str) -> Any:
-    """Inverse of :func:`to_archive`; ValueError that says what is wrong with the bytes of ``what``."""
+    """Inverse of :func:`to_archive`; ValueError says which fault the bytes of ``what`` have."""
     data = bytes(check_type("data", data, (bytes, bytearray, memoryview), "bytes"))
     if data[:4] != _BEGINNING[: len(data)] or not data:
         raise ValueError(f"these are not the bytes of {what}: they begin with {data[:8]!r}")
@@ -74,13 +74,13 @@ def from_archive(data: Any, what: str) -> Any:
 
 
 def _read(archive: ZipFile, file: ZipInfo) -> bytes:
-    """A file of an archive: no more of it than it states."""
+    """Read a file of an archive, no more than its stated size."""
     with archive.open(file) as opened:
         return opened.read(file.file_size)
 
 
 def _filled(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
-    """JSON with the arrays in their places."""
+    """JSON with the arrays inserted."""
     match value:
         case {"array": str() as name}:
             return arrays[name]
@@ -92,7 +92,7 @@ def _filled(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
 
 
 def _array(name: str, raw: bytes) -> AnyArray:
-    """An array of numbers, all of which are there."""
+    """Array of numbers from its bytes, checked for completeness."""
     stream = BytesIO(raw)
     _need(np.lib.format.read_magic(stream) == (1, 0), f"{name} is in another version of its format")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)

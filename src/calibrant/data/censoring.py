@@ -1,4 +1,4 @@
-"""`censoring_weights`: follow-up with right censoring as labels and weights at one horizon."""
+"""`censoring_weights`: converts right-censored follow-up to labels and weights at one horizon."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .result import Result, Tabular, with_origin
 from .types import AnyArray, FloatArray
 from .validation import read_numbers
 
-#: From where a warning says so: weights that ties of events and censorings make too large, by this share; and variance
-#: of the weighted rate of events over what intervals take it for. In benchmarks/coverage/censoring.md intervals cover
-#: 92 % or more where it is less, and 72 to 86 % where it is more.
+#: Thresholds of warnings: the relative excess of weights from ties of events and censorings, and the ratio of the
+#: variance of the weighted event rate to that assumed by intervals. In benchmarks/coverage/censoring.md intervals cover
+#: 92 % or more below it, and 72 to 86 % above it.
 _TIED, _UNLIKE = 0.02, 1.6
 
 
@@ -33,16 +33,15 @@ class CensoringWeights(Tabular, Result):
     Attributes
     ----------
     y_true : ndarray of shape (n,), bool
-        Whether the event is known to have happened by the horizon. Rows that were censored before are False, and have
-        no weight.
+        Whether the event is known to have happened by the horizon. Rows censored before are False and have weight 0.
     sample_weight : ndarray of shape (n,)
-        1 divided by the probability of such a row not to be censored; 0 for rows that were.
+        Inverse of the probability that such a row is not censored; 0 for censored rows.
     horizon : float
         The horizon.
     n_events : int
         Number of rows with the event by the horizon.
     n_censored : int
-        Number of rows that were censored by the horizon, whose label is unknown.
+        Number of rows censored by the horizon, whose label is unknown.
     effective_size : float
         Kish's effective size of the weights, ``(Σw)² / Σw²``.
 
@@ -79,7 +78,7 @@ class CensoringWeights(Tabular, Result):
 
     @property
     def summary(self) -> str:
-        """How many rows have which label, and for how many the others count."""
+        """Numbers of rows by label, and the effective number of rows."""
         without, size = self.n_samples - self.n_events - self.n_censored, self.effective_size
         return (
             f"By {self.horizon:,.10g}, {self.n_events:,} of {self.n_samples:,} rows had the event and {without:,} had "
@@ -94,12 +93,12 @@ class CensoringWeights(Tabular, Result):
 def censoring_weights(
     time: Any, event: Any, horizon: float, *, reference: Any = None, left_limit: bool = False
 ) -> CensoringWeights:
-    r"""Labels and weights at a fixed horizon, from follow-up that may be right-censored (IPCW).
+    r"""Compute labels and weights at a fixed horizon from right-censored follow-up (IPCW).
 
-    A model predicts the probability of an event by a horizon t, such as death within five years. Rows that were
-    censored before t have no label, and leaving them out would bias every measure. Inverse probability of censoring
-    weights (IPCW) replace them by rows like them that were followed. With the follow-up time T, and the share Ĝ of rows
-    that are not censored by a time (Kaplan–Meier),
+    A model predicts the probability of an event by a horizon t, such as death within five years. Rows censored before t
+    have no label, and leaving them out would bias every measure. Inverse probability of censoring weights (IPCW)
+    replace them by similar rows that were followed. With the follow-up time T and the Kaplan–Meier estimate Ĝ of the
+    share of rows that are not censored by a time,
 
     .. math:: y_i = [T_i \le t,\ \text{event}], \qquad w_i = \begin{cases} 1/\hat G(T_i) & T_i \le t,\ \text{event} \\
               1/\hat G(t) & T_i > t \\ 0 & T_i \le t,\ \text{censored.} \end{cases}
@@ -112,61 +111,61 @@ def censoring_weights(
     time : array-like of shape (n,)
         Time of the event, or of the end of follow-up without it; finite, not negative.
     event : array-like of shape (n,)
-        Whether the event was observed (1 or True), or the row was censored (0 or False).
+        Whether the event was observed (1 or True) or the row was censored (0 or False).
     horizon : float
-        The time by which the event is predicted, in the unit of ``time``. Events at the horizon happened by it. At
+        The time by which the event is predicted, in the unit of ``time``. Events at the horizon count as happened. At
         least the first time, and below the last.
     reference : (time, event), optional
-        Follow-up of other rows, such as the training data, of which Ĝ is estimated; it must go beyond the horizon.
+        Follow-up of other rows, such as the training data, from which Ĝ is estimated; it must go beyond the horizon.
         Default: the rows themselves.
     left_limit : bool, default False
-        Whether an event at time T has the weight 1/Ĝ(T−), which leaves out censoring at T itself. By default the
-        weights are those of scikit-survival and of Graf et al., 1/Ĝ(T). The two differ only where an event and a
-        censoring have the same time, as they have where times are whole months or years; then 1/Ĝ(T−) is right on
-        average, and 1/Ĝ(T) weights events too much.
+        Whether an event at time T has the weight 1/Ĝ(T−), which excludes censoring at T itself. The default weights
+        are those of scikit-survival and of Graf et al., 1/Ĝ(T). The two differ only if an event and a censoring have
+        the same time, as is common when times are whole months or years; then 1/Ĝ(T−) is right on average, and 1/Ĝ(T)
+        weights events too much.
 
     Returns
     -------
     CensoringWeights
-        ``.y_true`` and ``.sample_weight``, in the order of the rows; unpacks into these two.
+        ``.y_true`` and ``.sample_weight``, in the order of the rows; it unpacks into these two.
 
     Raises
     ------
     ValueError, TypeError
         The message names the argument, the allowed values and the value received. A horizon at or beyond the last
-        follow-up is refused: no row shows who has had no event by then.
+        follow-up is an error: no row is known to be without the event by then.
 
     Warns
     -----
     CensoringWarning
-        Where events and censorings that share times make the weights of events too large (``left_limit=True`` settles
-        it), and where rows without the event have so much larger weights that intervals are too short.
+        If events and censorings that share times make the weights of events too large (``left_limit=True`` avoids
+        it), and if rows without the event have so much larger weights that intervals are too short.
 
     See Also
     --------
     calibrant.estimate : The calibration error of these rows, with an interval.
-    calibrant.report : All about these rows.
+    calibrant.report : The full report on these rows.
     calibrant.results.CensoringWeights : The result, field by field.
 
     Notes
     -----
-    Of events and censorings at one time, events come first. Rows stay in their place, so probabilities and groups fit
-    as they are; rows of weight 0 change no result, and may be left out.
+    At equal times, events precede censorings. Rows keep their order, so probabilities and groups match without changes;
+    rows of weight 0 change no result and may be left out.
 
     ``brier_score(…, scale="half")`` divides by the sum of the weights, ``sksurv.metrics.brier_score`` by the number of
     rows: the latter is the former times ``sample_weight.mean()``. Without ``reference`` that mean is 1 with
-    ``left_limit=True``, and wherever no event and censoring share a time (``benchmarks/censoring.md`` compares).
+    ``left_limit=True``, and whenever no event and censoring share a time (see ``benchmarks/censoring.md``).
 
-    Assumes that censoring depends neither on the time of the event nor on the scores. Intervals take the weights as
-    known and as independent of the outcome, and count rows by their effective size. With up to half of the rows
-    censored they cover 92 % or more in simulations, but for calibrated scores where nearly all rows have the event: few
-    rows without it are then followed to the horizon, and intervals cover 72 to 86 %. A warning says so, and an earlier
+    Censoring is assumed to depend neither on the time of the event nor on the scores. Intervals treat the weights as
+    known and independent of the outcome, and use the effective size of the rows. With up to half of the rows censored,
+    they cover 92 % or more in simulations, except for calibrated scores where nearly all rows have the event: few rows
+    without it are then followed to the horizon, and intervals cover 72 to 86 %. A warning is then given, and an earlier
     horizon helps (``benchmarks/coverage/censoring.md``).
 
-    Weights never stand for repeated rows: where all are whole, those above 1 are made smaller by a rounding error.
+    Weights never count repeated rows: if all are whole numbers, those above 1 are reduced by a rounding error.
 
-    Of competing events, pass whether any of them was observed, and set ``y_true`` to False for events of other kinds.
-    Cost O(n log n).
+    With competing events, pass whether any of them was observed, and set ``y_true`` to False for events of other kinds.
+    Cost: O(n log n).
 
     References
     ----------
@@ -227,7 +226,7 @@ def censoring_weights(
 
 
 def _doubts(case: AnyArray, weight: FloatArray, excess: float) -> tuple[str, ...]:
-    """Why weights are not to be trusted; ``excess`` is the weight of events beyond that with left limits."""
+    """Reasons to distrust the weights; ``excess`` is the weight of events beyond that with left limits."""
     said, total = [], float(weight.sum())
     if excess > _TIED * (total - excess):
         said.append(
@@ -245,7 +244,7 @@ def _doubts(case: AnyArray, weight: FloatArray, excess: float) -> tuple[str, ...
 
 
 def _follow_up(time: Any, event: Any, time_name: str, event_name: str) -> tuple[AnyArray, AnyArray]:
-    """Judge times and whether events were observed."""
+    """Check times and whether events were observed."""
     check_same_order(**{time_name: time, event_name: event})
     times = read_numbers(time_name, time)
     seen = read_numbers(event_name, event, times.size)
@@ -269,6 +268,6 @@ class _Uncensored:
         self.share = np.concatenate([[1.0], np.cumprod(steps)])
 
     def at(self, time: Any, side: Any) -> FloatArray:
-        """The share at a time ("right"), or just before it ("left")."""
+        """Share at a time ("right"), or just before it ("left")."""
         found: FloatArray = self.share[np.searchsorted(self.times, time, side=side)]
         return found

@@ -1,4 +1,4 @@
-"""Checks of plain arguments, each written once: errors name the argument, the allowed values and the value received."""
+"""Checks of plain arguments; errors name the argument, the allowed values and the value received."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 T = TypeVar("T")
 
-#: Characters of a value that an error shows.
+#: Number of characters of a value that an error shows.
 _LONGEST = 200
 
 
 def received(value: Any) -> str:
-    """A value as a message shows it: of a long one the beginning, and of a frame, an array or a list its type."""
+    """Format a value for a message: the start of a long one, the type of a frame, an array or a list."""
     if type(value).__module__.startswith("polars"):  # of some nested values it has no text
         return type(value).__name__
     text = repr(value)
@@ -26,22 +26,22 @@ def received(value: Any) -> str:
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a number, and no bool."""
+    """Whether a value is a number and not a bool."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a value is the text "auto"; frames and arrays compare to something else than True or False."""
+    """Whether a value is the text "auto"; comparing frames and arrays would not give True or False."""
     return isinstance(value, str) and value == "auto"
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is of an integer type, and no bool."""
+    """Whether a value is of an integer type and not a bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_int(name: str, value: Any, least: int, most: int | None = None, *, instead: str = "") -> int:
-    """Judge an argument that must be a whole number, ``least`` or more; ``instead`` says what else is allowed."""
+    """Check an argument that must be a whole number, ``least`` or more; ``instead`` says what else is allowed."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         limit = "" if most is None else f" and <= {most}"
         raise ValueError(f"{name} must be {instead}an int >= {least}{limit}; got {received(value)}")
@@ -58,9 +58,9 @@ def check_number(
     below: float = np.inf,
     instead: str = "",
 ) -> float:
-    """Judge an argument that must be a finite number within limits.
+    """Check an argument that must be a finite number within limits.
 
-    The limits ``least`` and ``most`` are allowed themselves, ``above`` and ``below`` are not.
+    The limits ``least`` and ``most`` are inclusive, ``above`` and ``below`` are exclusive.
     ``instead`` says what else is allowed, as ``"'auto' or "``.
     """
     # Infinities and NaN fail the second pair, whatever the limits. Plain comparisons can be traced by compilers.
@@ -78,12 +78,12 @@ def check_number(
 
 
 def check_positive(name: str, value: Any, *, instead: str = "") -> float:
-    """Judge an argument that must be a finite number above 0."""
+    """Check an argument that must be a finite number above 0."""
     return check_number(name, value, above=0, instead=instead)
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[T], *, instead: str = "") -> T:
-    """Judge an argument that must be one of some names, numbers or None; ``instead`` says what else is allowed."""
+    """Check an argument that must be one of some names, numbers or None; ``instead`` says what else is allowed."""
     choices = tuple(allowed)
     for choice in choices:
         if isinstance(value, type(choice)) and value == choice:
@@ -92,7 +92,7 @@ def check_choice(name: str, value: Any, allowed: Iterable[T], *, instead: str = 
 
 
 def check_type(name: str, value: Any, kind: type | tuple[type, ...], wanted: str = "") -> Any:
-    """Judge an argument that must be of a type; ``wanted`` says so in words."""
+    """Check an argument that must be of a type, which ``wanted`` describes."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise TypeError(f"{name} must be {wanted or ' or '.join(k.__name__ for k in kinds)}; got {received(value)}")
@@ -100,14 +100,14 @@ def check_type(name: str, value: Any, kind: type | tuple[type, ...], wanted: str
 
 
 def check_list(name: str, values: Any, wanted: str) -> list[Any]:
-    """Judge an argument that must be a sequence, which a text is not; ``wanted`` says of what."""
+    """Check an argument that must be a sequence but not a text; ``wanted`` describes its items."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name} must be {wanted}; got {received(values)}")
     return list(values)
 
 
 def check_names(name: str, values: Any, kind: type | tuple[type, ...] = object, wanted: str = "") -> dict[str, Any]:
-    """Judge an argument that must map names to values of a type, one at least; ``wanted`` is the plural of it."""
+    """Check an argument that must map at least one name to values of a type; ``wanted`` is its plural."""
     if not isinstance(values, Mapping) or not values:
         raise TypeError(f"{name} must be a mapping of names to {wanted or 'values'}, not empty; got {received(values)}")
     for key, value in values.items():
@@ -119,7 +119,7 @@ def check_names(name: str, values: Any, kind: type | tuple[type, ...] = object, 
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:
-    """Judge the ``random_state`` argument: the generator that it names."""
+    """Check the ``random_state`` argument and return its generator."""
     legacy, whole = isinstance(random_state, np.random.RandomState), is_whole(random_state)
     known = random_state is None or legacy or isinstance(random_state, np.random.Generator)
     if not (known or (whole and random_state >= 0)):
@@ -129,14 +129,14 @@ def check_random_state(random_state: Any) -> np.random.Generator:
 
 
 def fold_seed(random_state: Any) -> Any:
-    """The equivalent of a ``random_state`` for scikit-learn, which knows no Generator, and no seed above 32 bits."""
+    """Equivalent ``random_state`` for scikit-learn, which takes no Generator and no seed above 32 bits."""
     rng = check_random_state(random_state)
     large = is_whole(random_state) and random_state >= 2**32
     return int(rng.integers(2**32)) if large or isinstance(random_state, np.random.Generator) else random_state
 
 
 def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
-    """Judge an argument that must hold one or more of some names."""
+    """Check an argument that must contain one or more of some names."""
     names = tuple(allowed)
     given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
     if not given or any(value not in names for value in given):
@@ -144,14 +144,14 @@ def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
 
 
 def check_bool(name: str, value: Any) -> bool:
-    """Judge a flag."""
+    """Check a flag."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {received(value)}")
     return bool(value)
 
 
 def check_fraction(name: str, value: Any) -> float:
-    """Judge an argument that must lie strictly between 0 and 1: a fraction, not a percentage."""
+    """Check an argument that must lie strictly between 0 and 1: a fraction, not a percentage."""
     if not is_real(value) or not 0 < float(value) < 1:
         hint = f" ({float(value) / 100:g}?)" if is_real(value) and 1 < value < 100 else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {received(value)}{hint}")
@@ -159,17 +159,17 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def check_level(level: Any) -> float:
-    """Judge the ``level`` argument."""
+    """Check the ``level`` argument."""
     return check_fraction("level", level)
 
 
 def check_resamples(n_resamples: Any, least: int = 2) -> int:
-    """Judge the ``n_resamples`` argument."""
+    """Check the ``n_resamples`` argument."""
     return check_int("n_resamples", n_resamples, least)
 
 
 def check_norm(norm: Any) -> float:
-    """Judge the ``norm`` argument: a number p ≥ 1, or inf."""
+    """Check the ``norm`` argument: a number p ≥ 1, or inf."""
     if not is_real(norm) or not float(norm) >= 1:
         raise ValueError(f"norm must be a number >= 1 or inf; got {received(norm)}")
     return float(norm)
@@ -177,7 +177,7 @@ def check_norm(norm: Any) -> float:
 
 @contextmanager
 def called(**names: str) -> Iterator[None]:
-    """Errors of what is judged inside call ``y_true`` and other arguments by these names, but for what is quoted."""
+    """Rename arguments such as ``y_true`` in the errors of checks inside, except in quoted text."""
     try:
         yield
     except (ValueError, TypeError) as error:

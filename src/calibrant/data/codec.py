@@ -1,8 +1,8 @@
-"""Values as JSON and back, without executing anything: numbers, strings, arrays, and parts of the package by name.
+"""Convert values to JSON and back without executing anything: numbers, strings, arrays, and named classes.
 
-Numbers, strings, booleans and null are JSON's own. Others are objects of one key: ``{"float": "inf"}`` (or ``"-inf"``,
-``"nan"``), ``{"array": nested lists, "dtype": …}``, ``{"list": […]}``, ``{"mapping": {…}}``, and those of the parts of
-the package that have a name, such as ``{"estimator": {"name": "Binned", "fields": {…}}}``.
+Numbers, strings, booleans and null are JSON's own. Others are objects named by their first key: ``{"float": "inf"}``
+(or ``"-inf"``, ``"nan"``), ``{"array": nested lists, "dtype": …}``, ``{"list": […]}``, ``{"mapping": {…}}``, and those
+of named parts of the package, such as ``{"estimator": {"name": "Binned", "fields": {…}}}``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AGAIN = "if another version of calibrant saved it, create it again"
 
 @contextmanager
 def reading_saved() -> Iterator[None]:
-    """ValueErrors of what was saved end with what to do; those of a later version say so themselves."""
+    """Add advice to ValueErrors about saved values, except for those of a later version."""
     try:
         yield
     except ValueError as error:
@@ -35,12 +35,12 @@ def reading_saved() -> Iterator[None]:
 
 
 def stamp(name: str, version: int) -> dict[str, Any]:
-    """Header of a saved value: its format and version."""
+    """Header of a saved value, with its format and version."""
     return {"format": name, "version": version, "calibrant": __version__}
 
 
 def check_stamp(data: Any, name: str, version: int, what: str) -> None:
-    """ValueError unless data are in a format, of this version or an earlier one."""
+    """ValueError unless data have the format, in this version or an earlier one."""
     if not isinstance(data, Mapping) or data.get("format") != name:
         raise ValueError(f"this is not a {what}: 'format' must be {name!r}")
     found: Any = data.get("version")
@@ -54,24 +54,24 @@ def check_stamp(data: Any, name: str, version: int, what: str) -> None:
 
 
 class Codec:
-    """How values become JSON, and JSON values.
+    """Converts values to JSON and back.
 
     Parameters
     ----------
     rooms : mapping of str to module
-        Modules whose public dataclasses have a name, by what those of each are called: ``estimator=estimators``.
+        Modules whose public dataclasses are saved by name, by the kind of these classes: ``estimator=estimators``.
     """
 
     def __init__(self, **rooms: ModuleType) -> None:
         self.rooms = rooms
 
     def find(self, kind: str, name: str) -> Any:
-        """The public dataclass of a name; None for others."""
+        """The public dataclass with a name; None if there is none."""
         found = getattr(self.rooms[kind], name) if kind in self.rooms and name in dir(self.rooms[kind]) else None
         return found if isinstance(found, type) and is_dataclass(found) else None
 
     def part(self, value: Any) -> dict[str, Any] | None:
-        """The object of a part of the package, None for what is no such part."""
+        """JSON object of a part of the package; None for other values."""
         name = type(value).__name__
         for kind in self.rooms:
             if self.find(kind, name) is type(value):
@@ -80,7 +80,7 @@ class Codec:
         return None
 
     def from_mapping(self, value: Mapping[str, Any], name: str) -> Any:
-        """A part, by its object and the name of what holds it; None for objects of another kind."""
+        """Part from its JSON object, with the name of its container for errors; None for other objects."""
         for kind, inner in value.items():
             match inner:
                 case {"name": str() as found, "fields": Mapping() as held} if self.find(kind, found) is not None:
@@ -88,14 +88,14 @@ class Codec:
         return None
 
     def call(self, kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
-        """A value of a class from decoded arguments; ValueError for arguments that the class does not take."""
+        """Instance of a class from decoded arguments; ValueError for arguments that the class does not accept."""
         try:
             return kind(**{str(key): self.decode(value, str(key)) for key, value in arguments.items()})
         except TypeError as error:
             raise ValueError(f"{name} is damaged: {error}") from error
 
     def encode(self, value: Any, name: str) -> Any:
-        """A value for JSON; TypeError, naming what holds it, for one that has no such form."""
+        """Convert a value for JSON; TypeError, naming its container, if that is not possible."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, (bool, int, str)):
@@ -119,7 +119,7 @@ class Codec:
         return [self._nested(v, name) for v in values] if isinstance(values, list) else self.encode(values, name)
 
     def decode(self, value: Any, name: str) -> Any:
-        """A value from JSON; ValueError, naming what holds it, for one that :meth:`encode` does not make."""
+        """Convert a value from JSON; ValueError, naming its container, if :meth:`encode` cannot have made it."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         match value:
@@ -137,7 +137,7 @@ class Codec:
         return found
 
     def _array(self, items: list[Any], dtype: str, name: str) -> AnyArray:
-        """Labels, or numbers of one kind in a rectangle."""
+        """Array of labels, or rectangular array of numbers of one type."""
 
         def plain(value: Any) -> Any:
             return [plain(v) for v in value] if isinstance(value, list) else self.decode(value, name)

@@ -1,4 +1,4 @@
-"""Which label a column's name stands for: the one place that reads names, for frames and for files."""
+"""The label that a column's name stands for: the only place that interprets names, for frames and files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .lazy_rows import drawn_rows
 from .printing import without_middle
 from .types import Label
 
-#: Names that only count: what frames, readers and tables call columns that nobody named.
+#: Names that only count, as frames, readers and tables give to unnamed columns.
 _COUNTING = re.compile(r"(|_?c|f|v|x|col|column|feature|field|var)_?(\d+)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 _TRUTHS = {"true": "1", "false": "0"}
-#: Arguments that name columns of a frame that is passed first, and those that may name one then, besides.
+#: Arguments that name columns of a frame that is passed first, and others that may then name one too.
 FRAME_OPTIONS = frozenset({"label", "prob", "weight"})
 _OF_ROWS = ("sample_weight", "groups", "by", "time")
 _FEATURES = ("features", "X")
@@ -23,7 +23,7 @@ _PROBABILITY = "(?:p|prob|proba|probability|class|score)"
 
 
 def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) -> None:
-    """Judge names of columns, by the argument that gives them: each is in the frame, and none is read twice."""
+    """Check names of columns by argument: each is in the frame, and none is used twice."""
     taken: dict[str, str] = {}
     for argument, names in named.items():
         for name in names:
@@ -38,7 +38,7 @@ def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) ->
 
 
 def check_distinct(name: str, columns: Sequence[str]) -> None:
-    """ValueError where two columns have one name."""
+    """ValueError if two columns have the same name."""
     if len(set(columns)) < len(columns):
         twice = next(c for i, c in enumerate(columns) if c in columns[:i])
         raise ValueError(f"{name} has two columns called {twice!r}: rename one of them")
@@ -47,9 +47,9 @@ def check_distinct(name: str, columns: Sequence[str]) -> None:
 def from_columns(
     given: Mapping[str, Any], truth: str = "y_true", scores: str = "y_prob", place: str = "y_true"
 ) -> dict[str, Any]:
-    """Arguments of a function, with columns in place of their names: ``truth`` takes ``label``, ``scores`` ``prob``.
+    """Arguments with columns in place of their names: ``label`` becomes ``truth``, ``prob`` ``scores``.
 
-    ``place`` is the argument, one of these two, where the data frame is.
+    ``place`` is the argument, one of these two, that holds the data frame.
     """
     out = {k: v for k, v in given.items() if k not in {*FRAME_OPTIONS, place}}
     frame, label, prob, weight = (given.get(name) for name in (place, "label", "prob", "weight"))
@@ -90,7 +90,7 @@ def from_columns(
 
 
 def _names(value: Any) -> list[Any] | None:
-    """Names of columns; None for what is no name, nor a list of names."""
+    """Names of columns; None unless the value is a name or a list of names."""
     if isinstance(value, str):
         return [value]
     return list(value) if isinstance(value, (list, tuple)) and value and isinstance(value[0], str) else None
@@ -101,27 +101,27 @@ def named_labels(
 ) -> tuple[Label, ...] | None:
     """The label of each column, from its name.
 
-    A name is the label, or the label between what all names begin and end with (``p_cat, p_dog``). Texts agree
-    exactly, else but for case, else also as whole numbers and truth values (``01``, ``1.0``, ``True`` are 1).
+    A name is the label, or the label between a prefix and a suffix common to all names (``p_cat, p_dog``). Texts match
+    exactly, else up to case, else also as whole numbers and truth values (``01``, ``1.0``, ``True`` are 1).
 
     Parameters
     ----------
     names : sequence of str
         Column names.
     seen : sequence of labels
-        Distinct labels of one kind. Columns may stand for labels that were not seen.
+        Distinct labels of one type. Columns may stand for labels that were not seen.
     row_of : callable or None
-        First row of a label, for the error; None where rows have no numbers.
+        First row of a label, for the error; None if rows have no numbers.
 
     Returns
     -------
     tuple of labels or None
-        In column order; None where the names only count (``f0, f1``, ``column_0``).
+        Labels in column order; None if the names only count (``f0, f1``, ``column_0``).
 
     Raises
     ------
     ValueError
-        Where the names mean something and no interpretation of them covers the labels.
+        If the names have a meaning and no interpretation of them covers the labels.
     """
     if only_count(names):
         return None
@@ -143,7 +143,7 @@ def named_labels(
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
-    """Positions of the columns that carry ``labels`` as names; None where the names are not labels."""
+    """Positions of the columns that have ``labels`` as names; None if the names are not labels."""
     if only_count(names):
         return None
     found = _match(names, labels)
@@ -160,7 +160,7 @@ def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | No
 
 
 def check_one_column(name: str, classes: Sequence[Label], positive: Label) -> None:
-    """Refuse a lone column that is named after another label than the positive one."""
+    """ValueError for a single column that is named after a label other than the positive one."""
     if only_count([name]):
         return
     length, label = max(((_told(name, c), c) for c in classes), key=lambda pair: pair[0])
@@ -172,7 +172,7 @@ def check_one_column(name: str, classes: Sequence[Label], positive: Label) -> No
 
 
 def in_kind(text: str, example: Label) -> Label | None:
-    """The label that a text says, in the kind of ``example``; None where it cannot be of that kind."""
+    """The label given by a text, in the type of ``example``; None if that is not possible."""
     if isinstance(example, bytes):
         return text.encode()
     if not isinstance(example, int):
@@ -189,13 +189,13 @@ def text_of(label: Label) -> str:
 
 
 def some(values: Sequence[Any], most: int = 6) -> str:
-    """The first few values, for a message, each as far as it is short."""
+    """The first few values for a message, each shortened."""
     shown = ", ".join(repr(v) if len(repr(v)) <= 40 else f"{repr(v)[:39]}…" for v in list(values)[:most])
     return shown + (", …" if len(values) > most else "")
 
 
 def only_count(names: Sequence[str]) -> bool:
-    """Whether the names are a stem without meaning and 0, 1, … or 1, 2, … in order."""
+    """Whether the names are a meaningless stem followed by 0, 1, … or 1, 2, … in order."""
     found = [m for m in map(_COUNTING.fullmatch, names) if m]
     if len(found) < len(names) or len({m[1] for m in found}) > 1:
         return False
@@ -206,12 +206,12 @@ def only_count(names: Sequence[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Whole numbers and truth values in one spelling, other texts without case."""
+    """Normalise whole numbers, truth values and case."""
     text = text.casefold()
     return str(int(text.split(".")[0])) if _WHOLE.fullmatch(text) else _TRUTHS.get(text, text)
 
 
-#: Ways to compare texts, from the strictest on.
+#: Ways to compare texts, the strictest first.
 _FORMS: tuple[Callable[[str], str], ...] = (str, str.casefold, _plain)
 
 
@@ -231,14 +231,14 @@ def _match(names: Sequence[str], labels: Sequence[Label]) -> tuple[Label, ...] |
 
 
 def _attempts(names: Sequence[str], labels: Sequence[Label]) -> Iterator[tuple[set[str], list[str]]]:
-    """Pairs that were compared: texts of the labels and texts of the columns."""
+    """Compared pairs: texts of the labels and texts of the columns."""
     for form in _FORMS:
         known = {form(text_of(label)) for label in labels}
         yield from ((known, [form(t) for t in texts]) for texts in _readings(names))
 
 
 def _readings(names: Sequence[str]) -> Iterator[list[str]]:
-    """The names whole, then without what all begin and end with, never cut within a number."""
+    """The full names, then without common prefixes and suffixes, never cut within a number."""
     yield list(names)
     front, back = _shared(names), _shared([n[::-1] for n in names])
     for i in range(front, -1, -1):
@@ -252,7 +252,7 @@ def _may_cut(name: str, at: int) -> bool:
 
 
 def _shared(names: Sequence[str]) -> int:
-    """How many first characters all names share, but for case."""
+    """Length of the common prefix of all names, up to case."""
     for i, letters in enumerate(zip(*names, strict=False)):
         if len({c.casefold() for c in letters}) > 1:
             return i
@@ -260,7 +260,7 @@ def _shared(names: Sequence[str]) -> int:
 
 
 def _told(name: str, label: Label) -> int:
-    """Length of the label's text in a name such as ``no``, ``p_no`` or ``no_prob``; 0 where it is not said."""
+    """Length of the label's text in a name such as ``no``, ``p_no`` or ``no_prob``; 0 if it is not in the name."""
     texts = {text_of(label), _plain(text_of(label))}
     if isinstance(label, int):
         texts |= {word for word, digit in _TRUTHS.items() if digit in texts}

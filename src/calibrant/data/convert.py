@@ -1,4 +1,4 @@
-"""Foreign containers to NumPy arrays: lists, data frames, torch tensors, DLPack. Judges nothing but the kind."""
+"""Convert containers to NumPy arrays: lists, data frames, torch tensors, DLPack. Checks only the type."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _FRAME_MODULES = (
 
 
 def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
-    """Convert ``value`` to a NumPy array; also give the column names where it is a data frame.
+    """Convert ``value`` to a NumPy array; also return the column names of a data frame.
 
-    NumPy arrays pass through as they are (no copy). A single column of lists of one length K is read as K columns.
-    Columns numbered 0, 1, … have no names. Lazy frames are refused: they have no rows yet.
+    NumPy arrays are returned unchanged (no copy). A single column of lists of equal length K is read as K columns.
+    Columns numbered 0, 1, … have no names. Lazy frames are an error: they have no rows yet.
     """
     if isinstance(value, np.ndarray):
         return _spread(np.asarray(value) if not np.ma.isMaskedArray(value) else _unmask(value, name), name), None
@@ -53,7 +53,7 @@ def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
 
 
 def check_same_order(**columns: Any) -> None:
-    """Raise ValueError where pandas columns have the same index in different orders: rows are matched by position."""
+    """ValueError if pandas columns have the same index in different orders: rows are matched by position."""
     indexed = [(name, v.index) for name, v in columns.items() if hasattr(getattr(v, "index", None), "equals")]
     for name, index in indexed[1:]:
         first, other = indexed[0]
@@ -74,7 +74,7 @@ def _same_labels(one: Any, two: Any) -> bool:
 
 
 def models_of_frame(value: Any) -> Any:
-    """Columns of a data frame in memory by their names; any other value as it is."""
+    """Columns of a data frame in memory by name; any other value unchanged."""
     if library_of(value) is None or not hasattr(value, "columns"):
         return value
     import narwhals as nw
@@ -95,7 +95,7 @@ def _unmask(value: Any, name: str) -> AnyArray:
 
 
 def _from_tensor(value: Any, name: str) -> AnyArray:
-    """Torch tensors, also on a GPU, requiring grad, or in a dtype that NumPy lacks (bfloat16)."""
+    """Convert a torch tensor, also on a GPU, requiring grad, or in a dtype that NumPy lacks (bfloat16)."""
     kind = "quantised" if getattr(value, "is_quantized", False) else str(getattr(value, "layout", "")).split(".")[-1]
     if kind.startswith(("sparse", "quantised")):
         method = "dequantize" if kind == "quantised" else "to_dense"
@@ -124,7 +124,7 @@ def _from_sequence(value: Any, name: str) -> AnyArray:
 
 
 def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyArray:
-    """Arrays that support DLPack, brought to the CPU where they can be."""
+    """Convert an array that supports DLPack, moved to the CPU if possible."""
     for options in ({}, {"device": "cpu"}):
         try:
             return np.from_dlpack(value, **options)  # type: ignore[arg-type]  # (NumPy types each keyword apart)
@@ -193,19 +193,19 @@ def _column(series: Any, name: str) -> AnyArray:
 
 
 def values_of(series: Any) -> AnyArray:
-    """Values of a column: NumPy lacks integers of 128 bits."""
+    """Values of a column as an array; NumPy has no 128-bit integers."""
     return np.asarray(series.to_list() if "128" in str(series.dtype) else series.to_numpy())
 
 
 def _spread(array: AnyArray, name: str) -> AnyArray:
-    """Objects that are lists of one length as columns, any other array as it is."""
+    """Expand objects that are lists of equal length to columns; any other array is unchanged."""
     if array.dtype.kind != "O" or array.ndim != 1 or not array.size:
         return array
     return _rows(array.tolist(), name) if isinstance(array[0], (list, tuple, np.ndarray)) else array
 
 
 def _rows(lists: list[Any], name: str, dtype: Any = None) -> AnyArray:
-    """Lists of one length, (n, K)."""
+    """Array (n, K) of lists of equal length."""
     sizes = [len(one) if hasattr(one, "__len__") else -1 for one in lists]
     if other := next((row for row, size in enumerate(sizes) if size != sizes[0]), 0):
         length = "no list" if sizes[other] < 0 else f"of length {sizes[other]}"

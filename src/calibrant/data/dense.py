@@ -1,4 +1,4 @@
-"""Pixels and tokens: arrays of labels (N, d1, …) and scores (N, K, d1, …) as rows, each place one."""
+"""Pixels and tokens: arrays of labels (N, d1, …) and scores (N, K, d1, …) as rows, one per place."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .checks import check_int
 from .convert import to_array
 from .types import AnyArray
 
-#: ``groups`` of places: each index of the first axis, an image or a text, is a group.
+#: Value of ``groups`` for which each index of the first axis, an image or a text, is a group.
 FIRST_AXIS = "first-axis"
 
 
 def rows_of_places(
     y_true: Any, y_prob: Any, sample_weight: Any, groups: Any, multilabel: bool | None
 ) -> tuple[Any, Any, Any, Any]:
-    """Labels, scores, weights and groups with a value for each place, or as they are where scores have rows already."""
+    """Labels, scores, weights and groups with one value per place; unchanged if scores already have rows."""
     by_image = isinstance(groups, str) and groups == FIRST_AXIS
     if _depth(y_prob) < 3 or _depth(y_true) < 2:
         if by_image:
@@ -52,7 +52,7 @@ def rows_of_places(
 
 
 def without_ignored(ignore_index: Any, truth: AnyArray, *others: AnyArray | None) -> tuple[Any, ...]:
-    """Labels and other values of the rows with another label; ValueError where there is none."""
+    """Labels and other values of the rows with another label; ValueError if there are none."""
     ignore_index = check_int("ignore_index", ignore_index, -(2**63))
     if truth.dtype.kind not in "iubf":
         raise TypeError(f"ignore_index is for labels that are numbers; y_true has dtype {truth.dtype}")
@@ -65,7 +65,7 @@ def without_ignored(ignore_index: Any, truth: AnyArray, *others: AnyArray | None
 
 
 def _of_places(values: Any, name: str, shape: tuple[int, ...]) -> AnyArray | None:
-    """A value for each place, from one for each place or for each index of the first axis."""
+    """One value per place, from values per place or per index of the first axis."""
     if values is None:
         return None
     array = to_array(values, name)[0]
@@ -79,7 +79,7 @@ def _of_places(values: Any, name: str, shape: tuple[int, ...]) -> AnyArray | Non
 
 
 def _refuse_one_hot(truth: AnyArray) -> None:
-    """Labels of the shape of scores are those of two classes, not one-hot ones."""
+    """ValueError for one-hot labels: labels in the shape of scores are those of two classes."""
     if truth.ndim > 2 and truth.shape[1] > 1 and truth.dtype.kind in "iubf" and (truth.sum(axis=1) == 1).all():
         raise ValueError(
             "y_true has the shape of y_prob, so each place would be a two-class problem, but it has exactly one 1 "

@@ -1,4 +1,4 @@
-"""Rows that belong together: which group each is of, and how much less they say than as many independent ones."""
+"""Groups of dependent rows, and design effects: how much less information they carry than independent rows."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .predictions import Predictions
 from .types import AnyArray, FloatArray, IntArray
 from .weights import of_variances
 
-#: Weights of cosines of the score's rank: gaps of all scores alike matter most, rough ones are small.
+#: Weights of cosines of the score's rank: gaps common to all scores matter most, rough ones are small.
 _PARTS = (1.0, 0.5, 0.25)
-#: Cosines that say how much rougher sums of residuals vary.
+#: Weights of cosines for the variance of rougher sums of residuals.
 _ROUGH = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
-#: Cosines, and how they are taken together: see :func:`design_parts`.
+#: Number of cosines, and how they are combined: see :func:`design_parts`.
 WAVES = len(_ROUGH)
 MIXTURES = (_PARTS, *np.eye(len(_PARTS)).tolist(), _ROUGH)
-#: Cells in which ranks are told.
+#: Number of cells in which ranks are determined.
 RANK_TABLE = 1024
-#: The level at which few groups are allowed for, by Student's distribution in place of the normal one.
+#: Level at which Student's distribution replaces the normal one to account for few groups.
 _LEVEL = 0.95
-#: Rows of a cell of neighbouring scores, and rows in which a serial correlation is looked for.
+#: Rows per cell of neighbouring scores, and rows that are searched for a serial correlation.
 _NEAR, _LOOKED_AT = 50, 1 << 16
-#: Standard errors, and correlation, from which neighbouring rows are said to be alike.
+#: Standard errors, and correlation, from which neighbouring rows are reported as dependent.
 _ALIKE, _MUCH = 3.5, 0.05
-#: Numbers of three rows that are enough to look at, and how much more than independent draws they must vary.
+#: Fewest triples of rows to evaluate, and variance ratio to independent draws from which a warning is given.
 _ENOUGH, _VARIES = 5, 1.2
 
 
 def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
-    """Judge the ``groups`` argument, or another of its kind: one value per row, none missing."""
+    """Check the ``groups`` argument, or another of its kind: one value per row, none missing."""
     if groups is None:
         return None
     array, _ = to_array(groups, name)
@@ -65,13 +65,13 @@ def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
 
 
 def group_codes(groups: AnyArray) -> IntArray:
-    """Codes 0 … G - 1 in order of appearance, so that nothing depends on what groups are called."""
+    """Codes 0 … G - 1 in order of appearance, so that nothing depends on the names of groups."""
     _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[of_row.reshape(-1)])
 
 
 def groups_of_rows(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
-    """Codes of groups, of which there are several."""
+    """Codes of groups; None if rows are independent, ValueError if there is only one group."""
     read = read_groups(groups, n)
     if read is None:
         return None
@@ -98,7 +98,7 @@ def group_keys(groups: Any) -> AnyArray:
 
 
 def joined_groups(before: AnyArray | None, now: AnyArray | None) -> AnyArray | None:
-    """Hashes of the groups of two pieces; ValueError where they share one, or only one piece has groups."""
+    """Hashes of the groups of two pieces; ValueError if they share one, or only one piece has groups."""
     if before is None and now is None:
         return None
     if before is None or now is None:
@@ -113,22 +113,22 @@ def joined_groups(before: AnyArray | None, now: AnyArray | None) -> AnyArray | N
 
 
 def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _PARTS) -> FloatArray:
-    r"""How many rows say as much as one independent row, of each of R problems side by side, (R,).
+    r"""Number of rows with as much information as one independent row, for each of R problems side by side, (R,).
 
     With residuals ``r = o - s`` and cosines ``c_k = cos(kπu)`` of the rank u of the score, k = 0, 1, 2,
 
     .. math:: \frac{\sum_k h_k \frac{G}{G-1} \sum_g \big(\sum_{i \in g} w_i (c_{ik} r_i - m_k)\big)^2}
                    {\sum_k h_k \frac{n}{n-1} \sum_i w_i^2 (c_{ik} r_i - m_k)^2}, \qquad h = (1, ½, ¼),
 
-    the variance of weighted means of residuals when groups are drawn over that when rows are, m_k the mean itself:
-    exactly 1 where every row is its own group. Few groups, or one among them that holds most rows, leave it
-    uncertain: it is multiplied by the squared ratio of Student's quantile to the normal one, with one degree of
-    freedom less than Kish's number of groups. Never below 1, nor above the number of rows.
+    is the variance of weighted means of residuals under sampling of groups, divided by that under sampling of rows; m_k
+    is the mean itself. It is exactly 1 if every row is its own group. It is uncertain with few groups, or if one group
+    holds most rows: it is multiplied by the squared ratio of Student's quantile to the normal one, with one degree of
+    freedom less than Kish's number of groups. It is never below 1 or above the number of rows.
 
-    ``parts`` are the h: ``(1.0,)`` for the mean residual alone.
+    ``parts`` are the h: ``(1.0,)`` for the mean residual only.
 
     ``problems`` have rows ``scores``, ``outcomes``, ``weights`` with problem codes ``row``, as
-    :class:`calibrant.data.problem.Problem`. Cost O(n + R G).
+    :class:`calibrant.data.problem.Problem`. Cost: O(n + R G).
 
     Source: Kish (1965), *Survey sampling*, for the design effect; Rao & Scott (1984) for dividing counts by its mean.
     """
@@ -138,26 +138,26 @@ def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _
 def design_parts(problems: Any, groups: IntArray) -> FloatArray:
     """Design effects of parts of the residuals of each of R problems, (R, 5).
 
-    The mean that :func:`design_effects` takes, those of the constant and of the two cosines alone, and that of four
-    rougher cosines together, k = 3 … 6.
+    The columns are the mean of :func:`design_effects`, the effects of the constant and of each of the two cosines, and
+    that of four rougher cosines together, k = 3 … 6.
 
-    What a group has in common moves all its rows alike, so a shift varies as a few groups do while rough gaps vary
-    nearly as independent rows do: one number for both is too small for the one and too large for the other.
+    A common effect of a group shifts all its rows, so a shift varies like a few groups, while rough gaps vary almost
+    like independent rows: a single number would be too small for the one and too large for the other.
     """
     return effects_of(_grouped(problems, groups, WAVES))
 
 
 class GroupedResiduals(NamedTuple):
-    """Sums of residuals of R problems, times each of some cosines: what design effects are made of.
+    """Sums of residuals of R problems times each of some cosines, from which design effects are computed.
 
     Attributes
     ----------
     between, within : ndarray of shape (R, cosines)
-        Of groups ``Σ_g (Σ_i w_i (c_ik r_i - m_k))²``, of rows ``Σ_i w_i² (c_ik r_i - m_k)²`` (of repeats ``w_i``).
+        ``Σ_g (Σ_i w_i (c_ik r_i - m_k))²`` over groups, ``Σ_i w_i² (c_ik r_i - m_k)²`` over rows (``w_i`` for repeats).
     total, squares : ndarray of shape (R,)
-        Weight, and sum of squares of the groups' weights.
+        Total weight, and sum of squares of the groups' weights.
     present, rows : ndarray of shape (R,)
-        Groups and rows with weight; repeats count as rows.
+        Numbers of groups and of rows with weight; repeats count as rows.
     """
 
     between: FloatArray
@@ -197,7 +197,7 @@ def _grouped(problems: Any, groups: IntArray, waves: int) -> GroupedResiduals:
 
 
 def effects_of(found: GroupedResiduals, mixtures: Sequence[Sequence[float]] = MIXTURES) -> FloatArray:
-    """Design effects of cosines taken together in some ways, (R, mixtures)."""
+    """Design effects for weighted combinations of cosines, (R, mixtures)."""
     share = np.zeros((found.between.shape[1], len(mixtures)))
     for i, mixture in enumerate(mixtures):
         share[: len(mixture), i] = mixture
@@ -212,23 +212,23 @@ def effects_of(found: GroupedResiduals, mixtures: Sequence[Sequence[float]] = MI
 
 
 def rank_cells_of(scores: AnyArray, domain: tuple[float, float]) -> IntArray:
-    """Cells of the scores, in which ranks are told."""
+    """Cells of the scores in which ranks are determined."""
     low, high = domain
     place = np.clip((scores.astype(np.float64) - low) / (high - low), 0, 1)
     return np.asarray(np.minimum((place * RANK_TABLE).astype(np.intp), RANK_TABLE - 1))
 
 
 def mid_ranks(number: AnyArray) -> FloatArray:
-    """Mean rank in (0, 1) of the rows of each cell, of numbers of rows (R, cells)."""
+    """Mean rank in (0, 1) of the rows of each cell, from numbers of rows (R, cells)."""
     return np.asarray((np.cumsum(number, axis=1) - number / 2) / np.maximum(number.sum(axis=1, keepdims=True), 1.0))
 
 
 def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, float]:
-    """Correlation of residuals of rows that follow each other among similar scores, and its size in standard errors.
+    """Correlation of residuals of consecutive rows with similar scores, and its ratio to the standard error.
 
-    Rows are put into cells of equal scores, or of some fifty neighbouring ones, and kept in their order within; the the
-    mean residual of each cell is subtracted, so that miscalibration does not count as correlation. Repeats of a prompt
-    or forecasts of one event, one after the other, show here; shuffled rows do not. From the first 2¹⁶ rows. Cost O(n
+    Rows are put into cells of equal scores, or of some fifty neighbouring ones, and keep their order within a cell; the
+    mean residual of each cell is subtracted, so that miscalibration does not count as correlation. Consecutive repeats
+    of a prompt or forecasts of one event are detected; shuffled rows are not. Uses the first 2¹⁶ rows. Cost: O(n
     log n).
     """
     s = scores[:_LOOKED_AT].astype(np.float64)
@@ -256,11 +256,11 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
 
 
 def warn_of_draws(p: Predictions) -> None:
-    """Warn where counts k of n vary more among rows of neighbouring scores than those of independent draws do.
+    """Warn if counts k of n vary more among rows of neighbouring scores than those of independent draws.
 
-    Rows are taken by threes along the score, the middle one less what the line through the others says. Given how many
-    of all three had the outcome, counts of equal chances are hypergeometric (Fisher 1935), and the mean of the squared
-    difference over its variance is exactly 1; maps that are nearly straight over three rows do not count. O(n log n).
+    Rows are taken in triples along the score, and the middle one is compared with the line through the others. Given
+    the total count of a triple, counts of equal probabilities are hypergeometric (Fisher 1935), and the mean squared
+    difference over its variance is exactly 1; maps nearly linear over three rows do not matter. Cost: O(n log n).
     """
     if p.given is None or p.groups is not None or not p.integral_weights or p.weights is None:
         return
@@ -296,7 +296,7 @@ def warn_of_draws(p: Predictions) -> None:
 
 
 def few_units(units: FloatArray) -> FloatArray:
-    """Squared ratio of Student's quantile to the normal one, for this many units."""
+    """Squared ratio of Student's quantile to the normal one for numbers of units."""
     from scipy.special import ndtri, stdtrit
 
     upper = (1 + _LEVEL) / 2
@@ -304,7 +304,7 @@ def few_units(units: FloatArray) -> FloatArray:
 
 
 def warn_of_order(scores: FloatArray, outcomes: AnyArray) -> None:
-    """Warn where residuals of rows that follow each other are alike: rows of one group, taken as independent."""
+    """Warn if residuals of consecutive rows are correlated, as in groups that are treated as independent rows."""
     correlation, errors = serial_correlation(scores, outcomes)
     if errors < _ALIKE or correlation < _MUCH or np.count_nonzero(np.diff(outcomes)) <= 1:  # sorted by outcome
         return

@@ -1,8 +1,8 @@
-"""How files are read, whatever adds the rows up: their formats, and what fields of text mean.
+"""Formats of files and the meaning of text fields, independent of the engine that sums the rows.
 
-CSV, NDJSON and Arrow have one parser, that of Polars, for every engine; Parquet, which leaves nothing to read into it,
-is left to the engines. Fields of CSV are text until a command says which columns it reads, and as what: all rows are
-then judged by one query.
+CSV, NDJSON and Arrow have one parser, that of Polars, for every engine; Parquet, which is unambiguous, is left to the
+engines. Fields of CSV are text until a command says which columns it reads, and as which type: one query then checks
+all rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO, Any
 from .columns import check_distinct
 
 FORMATS = ("csv", "parquet", "ndjson", "arrow")
-#: Files up to this size are read whole to find the kinds of NDJSON's values.
+#: Files up to this size are read whole to infer the types of NDJSON values.
 _TYPED_WHOLE_BYTES = 64 * 2**20
 _SUFFIXES = {
     ".csv": "csv",
@@ -37,22 +37,22 @@ _SUFFIXES = {
     ".ipc": "arrow",
 }
 _GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
-#: Words for truth values, and in columns of numbers those for missing ones, in any case.
+#: Words for truth values, and for missing values in columns of numbers, in any case.
 _TRUTHS = ("true", "false")
 _MISSING = ("na", "n/a", "nan", "null", "none")
-#: Whole numbers beyond are not exact as floats: labels as large are text.
+#: Larger whole numbers are not exact as floats: labels beyond this are text.
 _EXACT = 2.0**53
-#: Characters of a field in a message.
+#: Number of characters of a field in a message.
 _SHOWN = 40
 
 
 def _suffix(path: Path) -> str:
-    """Last part of a name but for that of compression."""
+    """Suffix of a name, without that of compression."""
     return Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def format_of(path: Path) -> str | None:
-    """Format that a file's name tells; None where it tells none."""
+    """Format given by a file's name; None if the name gives none."""
     return _SUFFIXES.get(_suffix(path))
 
 
@@ -61,7 +61,7 @@ def separator_of(path: Path) -> str:
     return "\t" if _suffix(path) == ".tsv" else ","
 
 
-#: First bytes of files that are not read here: their kind, and how to convert them.
+#: First bytes of unsupported files, with their kind and how to convert them.
 _OTHER_KINDS = (
     (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the sheet as CSV, or unzip the archive"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
@@ -73,9 +73,9 @@ _OTHER_KINDS = (
 
 
 def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
-    """Format of a file: the chosen one, else by its name, else by its first bytes.
+    """Format of a file: the chosen one, else that of its name, else that of its first bytes.
 
-    ValueError, with what to do, for a file that cannot be read in it: other kinds are recognised by their first bytes.
+    ValueError, with advice, for a file that cannot be read in it: other kinds are recognised by their first bytes.
     """
     with path.open("rb") as file:
         head = file.read(64)
@@ -106,7 +106,7 @@ def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
 
 @contextmanager
 def _read_text(path: Path) -> Iterator[IO[str]]:
-    """A file of text, compressed or not; ValueError where that breaks off."""
+    """Open a text file, compressed or not; ValueError if it is truncated."""
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
     options: dict[str, Any] = {"encoding": "utf-8-sig", "newline": ""}
@@ -121,7 +121,7 @@ def _read_text(path: Path) -> Iterator[IO[str]]:
 
 
 def check_separated(name: str, columns: Sequence[str]) -> None:
-    """ValueError for a CSV file whose only column looks like several that something else separates."""
+    """ValueError for a CSV file whose only column looks like several with another separator."""
     separator = next((c for c in ";\t|" if c in columns[0]), None) if len(columns) == 1 else None
     if separator is not None:
         raise ValueError(
@@ -131,7 +131,7 @@ def check_separated(name: str, columns: Sequence[str]) -> None:
 
 
 def header(path: Path, name: str) -> list[str]:
-    """Names of the columns of a CSV file, without spaces around them; ValueError where one is there twice."""
+    """Names of the columns of a CSV file, stripped; ValueError if one occurs twice."""
     with _read_text(path) as file, _faults(name):
         fields = next((row for row in csv.reader(file, delimiter=separator_of(path)) if row), None)
     if fields is None:
@@ -154,7 +154,7 @@ def _faults(name: str) -> Iterator[None]:
 
 
 def scanned(path: Path, kind: str, name: str) -> Any:
-    """A file as a lazy frame of Polars: fields of CSV as text, without a name where the header has none."""
+    """Scan a file as a lazy frame of Polars: fields of CSV are text, unnamed where the header has no name."""
     import polars as pl
 
     if not path.stat().st_size:
@@ -185,7 +185,7 @@ def scanned(path: Path, kind: str, name: str) -> Any:
 
 
 def explain(path: Path, kind: str, name: str, error: BaseException) -> None:
-    """ValueError that names the line because of which polars cannot read a file of text, where one is found."""
+    """Raise ValueError that names the line that polars cannot read in a text file, if one is found."""
     if kind not in ("csv", "ndjson"):
         return
     with _read_text(path) as file, _faults(name):
@@ -219,7 +219,7 @@ def _json_faults(file: IO[str]) -> Iterator[tuple[int, str]]:
 
 
 def field(column: str) -> Any:
-    """Text of a field without spaces around it; null where there is none."""
+    """Stripped text of a field; null if empty."""
     import polars as pl
 
     text = pl.col(column).str.strip_chars()
@@ -227,7 +227,7 @@ def field(column: str) -> Any:
 
 
 def is_blank(columns: Sequence[str]) -> Any:
-    """Whether a line has no field with anything in it but spaces in the first."""
+    """Whether a line is blank: all fields are null, and the first may hold spaces."""
     import polars as pl
 
     return pl.all_horizontal(field(columns[0]).is_null(), *(pl.col(c).is_null() for c in columns[1:]))
@@ -236,12 +236,12 @@ def is_blank(columns: Sequence[str]) -> Any:
 def as_said(
     frame: Any, labels: Sequence[str], numbers: Sequence[str], fields: Sequence[str] = ()
 ) -> tuple[dict[str, Any], bool]:
-    """Expressions that read columns of text, and whether there are blank lines: by one query of all rows.
+    """Expressions that parse columns of text, and whether there are blank lines, by one query of all rows.
 
-    Lines are judged where the names of all their ``fields`` are given. Labels are whole numbers where all fields are,
-    else other numbers, else ``true`` and ``false`` in any case, else text. Numbers are numbers, or ``true`` and
-    ``false``; ValueError names the first row that is neither. An empty field is missing, and among numbers so are NA,
-    N/A, NaN, null and none.
+    Lines are checked if the names of all their ``fields`` are given. Labels are whole numbers if all fields are, else
+    other numbers, else ``true`` and ``false`` in any case, else text. Numbers are numbers, or ``true`` and ``false``;
+    ValueError names the first row that is neither. Empty fields are missing values, as are NA, N/A, NaN, null and none
+    among numbers.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Descriptions of parameters that many functions share: written once, and put into the docstring of each."""
+"""Descriptions of parameters that many functions share, written once and inserted into the docstring of each."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ T = TypeVar("T")
 
 
 class SharedParameters:
-    """Description of a parameter in every function without one of its own.
+    """Descriptions of parameters for functions that do not describe them.
 
-    ``rows`` stands for ``y_true`` where a function takes an Accumulator too.
+    ``rows`` describes ``y_true`` in functions that also take an Accumulator.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), one-hot (n, K) or of several labels (n, L), or Predictions
-        Observed labels, or of two classes shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
-        :class:`calibrant.Predictions`, made by that function, replace ``y_true``, ``y_prob`` and all arguments that
+        Observed labels; for two classes also shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
+        :class:`calibrant.Predictions`, returned by that function, replace ``y_true``, ``y_prob`` and all arguments that
         describe them.
     rows : array-like of shape (n,), one-hot (n, K) or of several labels (n, L), Predictions or Accumulator
-        Observed labels, or of two classes shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
+        Observed labels; for two classes also shares in [0, 1] (k of n draws; see :func:`calibrant.as_predictions`).
         :class:`calibrant.Predictions`, or the sums of a :class:`calibrant.Accumulator`, replace
         ``y_true``, ``y_prob`` and all arguments that describe them.
     y_prob : array-like of shape (n,) or (n, K)
-        Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
+        Predicted probabilities. 1-D: those of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
     notion : {"auto", "class-specific", "classwise", "multilabel", "ordinal", "confidence", "top-label", "canonical", \
 "drawn-class"} or Notion, default "auto"
-        The notion of calibration; ``"ordinal"`` of ordered classes, each cumulative probability. ``"auto"``: the
-        positive class for a 1-D ``y_prob``, ``"multilabel"`` where rows of ``y_true`` have several labels or none, else
-        the confidence.
+        The notion of calibration; ``"ordinal"`` is for ordered classes and takes each cumulative probability.
+        ``"auto"``: the positive class for a 1-D ``y_prob``, ``"multilabel"`` if rows of ``y_true`` have several labels
+        or none, else the confidence.
     estimator : "auto", str or Estimator, default "auto"
         The estimator of the calibration error. ``"auto"``: ``EmpiricalBayes()``; for the canonical notion
         :class:`calibrant.estimators.DirichletKernel` over residuals, debiased; for the drawn class
@@ -41,57 +41,57 @@ class SharedParameters:
     level : float in (0, 1), default 0.95
         Level of the intervals.
     n_resamples : int, default 999
-        Number of draws from the null distribution: sets of labels, or with ``groups`` signs of whole groups'
-        residuals. A test whose distribution is known draws only with ``groups``.
+        Number of draws from the null distribution: sets of labels, or with ``groups`` random signs of whole groups'
+        residuals. A test with a known null distribution draws only with ``groups``.
     random_state : int, Generator or None, default 0
-        Seed or generator of the random draws: the same seed gives the same result.
+        Seed or generator of the random draws; the same seed gives the same result.
     labels : sequence of K labels, optional
         The labels, in the order of the columns of probabilities. Default: the column names of a data frame if they are
         the labels, else the sorted unique labels; :func:`calibrant.as_predictions` has the details.
     pos_label : label, optional
-        The label that 1-D probabilities are of. Default: 1 for labels in {0, 1}, {-1, 1} or bool.
+        The label whose probability a 1-D input holds. Default: 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights, not all 0. Whole numbers stand for repeated rows, other weights are relative.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|`` of 2-D probabilities. Default: 1e-5 for float64, 1e-4 for float32, 1e-2 for
         float16.
     from_logits : bool, default False
-        Whether logits are passed in place of probabilities: log odds of ``pos_label`` (1-D), or of a softmax (2-D).
+        Whether logits are passed in place of probabilities: log odds of ``pos_label`` (1-D), or softmax logits (2-D).
     groups : array-like of shape (n,), or name of a column, optional
         The group of each row, such as a prompt, a patient or an event. Rows of one group may depend on each other,
         groups are independent. Default: all rows are independent.
     group_average : {"micro", "macro"}, default "micro"
-        ``"micro"``: rows have equal weight. ``"macro"``: groups have, each weight divided by the sum of its group.
+        ``"micro"``: rows have equal weight. ``"macro"``: groups do (weights are divided by their sum in the group).
     label, prob, weight : str, or list of str, optional
-        Names of columns of a data frame that is passed first, in place of labels and probabilities: the column of the
-        labels, that of the probabilities (a list has one column per class) and that of the weights.
+        Names of columns of a data frame that is passed first, in place of labels and probabilities: the columns of the
+        labels, of the probabilities (a list has one column per class) and of the weights.
     candidates : mapping of str to Calibrator or its name, or list of names, optional
         Calibrators to choose from, from the simplest to the most flexible; by default those of
         :func:`calibrant.calibrators.default_candidates`.
     goal : {"log-loss", "brier", "calibration"}, default "log-loss"
-        The criterion. The first two are proper scores: in the log-loss, probabilities of labels count as at least 1e-6;
-        the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the error of
-        :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the confidence), among
+        The criterion. The first two are proper scores: the log-loss counts probabilities of labels as at least 1e-6;
+        the Brier score for two classes is ``(p - o)²``. ``"calibration"``: the error of
+        :func:`calibrant.calibration_error` (of the second class for 1-D scores, else of the confidence), among
         candidates that worsen neither proper score by more than its standard error; among errors within one standard
-        error of the least, the log-loss decides by the same rule.
+        error of the smallest, the log-loss decides by the same rule.
     rule : {"average", "one-standard-error", "best"}, default "average"
-        ``"average"``: candidates share weights by their held-out losses, and their average is shrunk to the scores as
-        they are, as :class:`calibrant.AutoCalibrator` describes. The others take one candidate: the first whose loss
-        is within one standard error of the least, or the one with the least. The standard error is that of the paired
-        differences of rows, or of a calibration error its own. By calibration, where averages would be
-        under-confident, ``"average"`` is the rule of one standard error.
+        ``"average"``: candidates are weighted by their held-out losses, and their average is shrunk to the original
+        scores (see :class:`calibrant.AutoCalibrator`). The others choose one candidate: the first whose loss is within
+        one standard error of the smallest, or the one with the smallest. The standard error is that of the paired
+        differences of rows, or of the calibration error itself. For ``goal="calibration"``, where averages would be
+        under-confident, ``"average"`` is the one-standard-error rule.
     eps : float, default 1e-12
         Probabilities are clipped to [eps, 1 - eps] before their logarithms are taken.
     ax : matplotlib Axes, optional
-        Where to draw; by default on a new figure.
+        Axes to draw on; by default those of a new figure.
     """
 
 
 def document(thing: T, *sources: Any, heading: str = "Parameters", instead: dict[str, str] | None = None) -> T:
-    """Complete a docstring: what it does not describe is described as in the first of ``sources`` that does.
+    """Complete a docstring by taking missing descriptions from the first of ``sources`` that has them.
 
-    By default that is :class:`SharedParameters`. Entries then come in the order of the signature. ``instead``: names
-    under which a source describes a parameter. Without docstrings (``python -OO``) nothing happens.
+    The default source is :class:`SharedParameters`. Entries are put in the order of the signature. ``instead`` maps
+    parameters to their names in a source. Without docstrings (``python -OO``) nothing happens.
     """
     if not thing.__doc__:
         return thing
@@ -116,9 +116,9 @@ def document(thing: T, *sources: Any, heading: str = "Parameters", instead: dict
 
 
 class Documented:
-    """Base of classes whose docstrings, and those of methods, are completed from those of their bases."""
+    """Base of classes whose docstrings, and those of their methods, are completed from their bases."""
 
-    #: Section of a class that describes its fields: "Attributes" where they are results.
+    #: Section of a class that describes its fields: "Attributes" for results.
     _fields_heading: ClassVar[str] = "Parameters"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

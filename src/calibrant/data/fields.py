@@ -1,4 +1,4 @@
-"""Types of saved fields: numbers of a kind and a range, and arrays of sizes that fit each other."""
+"""Types of saved fields: numbers of a type and range, and arrays of consistent sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .types import FloatArray
 #: A size in a shape: "K", "B+1", "2m+1", or a number.
 _SIZE = re.compile(r"(\d*)([A-Za-z])(?:\+(\d+))?|(\d+)")
 _ROUNDING = 1e-9
-#: Beyond this a product with a log odds overflows; no fit gets anywhere near.
+#: Beyond this, a product with a log odds overflows; no fit comes close.
 LARGEST = 1e150
 Sizes = dict[str, int]
 
@@ -27,12 +27,12 @@ class Field(ABC):
 
     @abstractmethod
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise ValueError saying what is wrong; ``sizes`` are those known, and those that this one tells are added."""
+        """Raise ValueError if the value is wrong; sizes that it determines are added to the known ``sizes``."""
 
 
 @dataclass(frozen=True)
 class Number(Field):
-    """A number between two others; one of the words may be infinite or NaN."""
+    """A number in a range; ``infinite`` and ``nan`` also allow these values."""
 
     low: float = -LARGEST
     high: float = LARGEST
@@ -53,7 +53,7 @@ class Number(Field):
 
 @dataclass(frozen=True)
 class Numbers(Field):
-    """An array of numbers between two others, finite unless they may be infinite."""
+    """An array of numbers in a range, finite unless infinite ones are allowed."""
 
     shape: tuple[str, ...]
     low: float = -LARGEST
@@ -61,7 +61,7 @@ class Numbers(Field):
     ascending: bool = False
     #: Their sum.
     total: float | None = None
-    #: Letters of NumPy's kinds of numbers that are allowed.
+    #: Allowed kinds of NumPy dtypes, by their letters.
     kinds: str = "fi"
     infinite: bool = False
     #: Whether a size may be 0.
@@ -101,11 +101,11 @@ class Names(Field):
 
 @dataclass(frozen=True)
 class Several(Field):
-    """A list of M values, each with sizes of its own."""
+    """A list of M values, each with its own sizes."""
 
     of: Field
     count: str = "M"
-    #: Whether there may be none.
+    #: Whether the list may be empty.
     empty: bool = False
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
@@ -150,20 +150,20 @@ def _range(low: float, high: float) -> str:
 
 
 def need(holds: Any, words: str) -> None:
-    """ValueError with these words unless it holds, everywhere."""
+    """ValueError with these words unless the condition is true everywhere."""
     if not np.all(holds):
         raise ValueError(words)
 
 
 def need_within(name: str, part: FloatArray, whole: Any) -> None:
-    """Each of some sums lies between 0 and another, up to rounding."""
+    """ValueError unless each sum lies between 0 and another one, up to rounding."""
     slack = _ROUNDING * max(1.0, float(np.abs(whole).max(initial=0.0)))
     need((part >= -slack) & (part <= whole + slack), f"{name} must not leave its range")
 
 
 @contextmanager
 def reading(name: str, data: Any) -> Iterator[Mapping[str, Any]]:
-    """Fields of a saved value of a kind; whatever is wrong with them becomes a ValueError that says which."""
+    """Fields of a saved value of a kind; any error in them becomes a ValueError that names the value."""
     if not isinstance(data, Mapping):
         raise ValueError(f"not a serialised {name}: {str(data)[:40]!r}")
     try:

@@ -1,4 +1,4 @@
-"""Warnings of input that is valid and looks wrong: predicted labels, and columns in another order."""
+"""Warnings about valid input that looks wrong: predicted labels, and columns in another order."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from ..exceptions import LabelWarning, ScoreWarning
 from .types import AnyArray, FloatArray, IntArray, Label
 
-#: Values worked on at a time in a single pass, which only wants to stop early.
+#: Values processed at a time in a single pass that may stop early.
 LONG_TILE = 1 << 17
-#: Values looked at first, where most end the search.
+#: Number of values checked first, which usually end the search.
 _FIRST_TILE = 64
-#: From this number of rows on, scores of 0 and 1 only are taken for predicted labels.
+#: From this number of rows on, scores that are only 0 and 1 are treated as predicted labels.
 _ENOUGH = 8
-#: Standard errors by which another order of the columns must do better, on rows that did not choose it.
+#: Standard errors by which another order of the columns must be better, on rows not used to choose it.
 _CLEARLY = 4.0
-#: Scores from 0 to this number look like labels where all between occur.
+#: Scores from 0 up to this number look like labels if all numbers between occur.
 _MOST_CLASSES = 100_000
 
 
 def warn_of_labels(probs: FloatArray) -> None:
-    """Warn where all scores are 0 or 1, as predicted labels are."""
+    """Warn if all scores are 0 or 1, like predicted labels."""
     flat = probs.reshape(-1)
     if len(probs) < _ENOUGH:
         return
@@ -41,9 +41,9 @@ def warn_of_labels(probs: FloatArray) -> None:
 
 
 def warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ...], truth: AnyArray) -> None:
-    """Warn where columns without names, taken in the order of sorted strings, clearly fit in another order.
+    """Warn if unnamed columns, matched to sorted text labels, clearly fit better in another order.
 
-    The other order is chosen on every second row and judged on the rest.
+    The other order is chosen on every second row and evaluated on the rest.
     """
     if truth.dtype.kind not in "USO" or not isinstance(classes[0], (str, bytes)) or len(probs) < _ENOUGH:
         return
@@ -69,7 +69,7 @@ def warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ..
 
 
 def range_hint(values: FloatArray, tolerance: float) -> str:
-    """A hint at what scores outside of [0, 1] may be."""
+    """Hint at the likely meaning of scores outside [0, 1]."""
     low, high = float(values.min()), float(values.max())
     if low == 0 and high < _MOST_CLASSES and np.array_equal(np.unique(values), np.arange(high + 1)):
         return ": these look like class indices, pass probabilities (predict_proba) instead"

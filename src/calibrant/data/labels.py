@@ -1,4 +1,4 @@
-"""Label arrays to codes: what labels are, and which of them is which column."""
+"""Convert label arrays to codes: valid labels, and the column of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_TIMES = (
     ": (time, event) pairs? Probabilities are of an event by some time t: pass event & (time <= t) for the rows "
     "observed until t"
 )
-#: Whole numbers up to here are exact as floats.
+#: Whole numbers up to this are exact as floats.
 _EXACT = 2.0**53
 
 
@@ -51,7 +51,7 @@ def encode_binary(
 
 
 def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
-    """Complete the labels seen to two classes where that is possible without guessing."""
+    """Complete the observed labels to two classes if that is possible without guessing."""
     if len(seen) == 2:
         return seen
     (only,) = seen
@@ -72,7 +72,7 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
 
 
 def _another(label: Any) -> Label:
-    """A label for every other class: all rows have it, and the probabilities are those of this label."""
+    """Label for the other class if all rows have one label, whose probabilities are given."""
     if isinstance(label, str):
         return f"not {label}"
     return b"not " + label if isinstance(label, bytes) else 0
@@ -81,7 +81,7 @@ def _another(label: Any) -> Label:
 def encode_columns(
     truth: AnyArray, labels: Sequence[Any] | None, columns: tuple[str, ...] | None, k: int
 ) -> tuple[list[int] | None, IntArray, tuple[Label, ...]]:
-    """Column order (None = as it is), codes and classes for a 2-D ``y_prob`` of ``k`` columns."""
+    """Column order (None = unchanged), codes and classes for a 2-D ``y_prob`` with ``k`` columns."""
     truth = check_labels(truth)
     if labels is not None:
         classes = check_label_list(labels, k)
@@ -97,7 +97,7 @@ def encode_columns(
 
 
 def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
-    """Labels of ``k`` columns without names: those seen, sorted, or 0 … K-1, with a warning where there is doubt."""
+    """Labels of ``k`` unnamed columns: the sorted observed ones, or 0 … K-1, with a warning if in doubt."""
     if len(seen) == k:
         return tuple(seen)
     if k == 2 and all(isinstance(s, bool) for s in seen):
@@ -121,7 +121,7 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
 
 
 def check_zero_one(truth: AnyArray) -> AnyArray:
-    """Judge labels (n, K): each 0 or 1."""
+    """Check that labels (n, K) are 0 or 1."""
     numbers = truth.dtype.kind in "iubf"
     zero_one = ((truth == 0) | (truth == 1)) if numbers else np.zeros(truth.shape, dtype=bool)
     if not zero_one.all():
@@ -137,7 +137,7 @@ def labels_of_columns(
     names: tuple[str, ...] | None,
     k: int,
 ) -> Sequence[Any]:
-    """The label of each column of ``truth`` (n, K): as given, else of its name or number."""
+    """Label of each column of ``truth`` (n, K): the given one, else its name or number."""
     if truth.shape[1] != k:
         raise ValueError(f"y_true has rows of {truth.shape[1]} columns, and y_prob has columns for {k} labels")
     if labels is None:
@@ -219,7 +219,7 @@ def _kind(label: Any) -> str | None:
 
 
 def _plain(label: Any) -> Any:
-    """A scalar of NumPy as Python's, a whole float as an int."""
+    """Convert a NumPy scalar to Python's, and a whole float to an int."""
     label = label.item() if isinstance(label, np.generic) else label
     return int(label) if isinstance(label, float) and label.is_integer() and abs(label) <= _EXACT else label
 
@@ -234,14 +234,14 @@ def check_pos_label(pos_label: Any) -> Any:
 
 
 def check_label(name: str, label: Any, labels: Sequence[Any]) -> int:
-    """Judge an argument that must be one of the labels, equal ones of another type included: its position."""
+    """Check an argument that must equal one of the labels, in any type, and return its position."""
     if label not in labels:
         raise ValueError(f"{name} must be one of the labels [{some(labels)}]; got {received(label)}")
     return labels.index(label)
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
-    """Judge the ``labels`` argument: one distinct label per column."""
+    """Check the ``labels`` argument: one distinct label per column."""
     if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
         raise TypeError(f"labels must be a sequence of {k} labels; got {received(labels)}")
     if isinstance(labels, (AbstractSet, Mapping)):
@@ -264,7 +264,7 @@ def _unique(truth: AnyArray) -> tuple[Label, ...]:
 
 
 def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
-    """Index of each label in ``classes``; an error names the first label that is not there."""
+    """Index of each label in ``classes``; ValueError names the first unknown label."""
     if classes == (0, 1) and truth.size and _is_zero_one(truth):
         return _codes_of_zero_one(truth)
     for label in classes:
@@ -293,7 +293,7 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
 
 
 def _is_zero_one(truth: AnyArray) -> bool:
-    """Whether an int or bool array holds nothing but 0 and 1, in one pass: as unsigned, negative numbers are large."""
+    """Whether an int or bool array holds only 0 and 1, in one pass: as unsigned, negative numbers are large."""
     if truth.dtype.kind == "b":
         return True
     if truth.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""Random rows of a lazy frame, drawn by its own engine: what functions that need rows in memory take (``max_rows``)."""
+"""Random rows of a lazy frame, drawn by its own engine, for functions that need rows in memory (``max_rows``)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from .checks import check_int, check_random_state
 from .types import RandomState
 
-#: Standard deviations by which an engine that draws every row by itself draws more than are wanted.
+#: Standard deviations by which engines that draw rows independently draw more than requested.
 _SPARE = 5.0
 
 
 def drawn_rows(frame: Any, columns: Sequence[str], max_rows: Any, random_state: RandomState) -> Any:
-    """A data frame of at most so many rows of a lazy frame; one that is in memory as it is.
+    """Draw at most ``max_rows`` rows of a lazy frame as a data frame; a frame in memory is returned unchanged.
 
-    One pass counts rows, another one draws them; no more than are drawn are ever in memory. Draws are uniform and
-    without replacement; the same state draws the same rows of a Polars, Dask or Spark frame that has not changed.
+    One pass counts the rows and another draws them; only drawn rows are ever in memory. Draws are uniform without
+    replacement; the same state draws the same rows of an unchanged Polars, Dask or Spark frame.
     """
     import narwhals as nw
 

@@ -1,4 +1,4 @@
-"""Libraries that need not be installed: those of data frames that came in or are made, and those of an extra."""
+"""Optional libraries: those of data frames that are passed or returned, and those of an extra."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _BACKENDS: dict[str, Backend] = {"pandas": "pandas", "polars": "polars", "pyarro
 
 
 def library_of(*values: Any) -> str | None:
-    """Library of frames and columns that the first such value is of; None for arrays, lists and tensors."""
+    """Library of the first frame or column among the values; None for arrays, lists and tensors."""
     roots = (type(value).__module__.partition(".")[0] for value in values)
     return next((root for root in roots if root in _BACKENDS), None)
 
 
 def name_of(value: Any) -> str:
-    """Name of a column, or of the columns of a frame; empty for all else."""
+    """Name of a column, or of the columns of a frame; empty for other values."""
     names = getattr(value, "columns", [getattr(value, "name", None)]) if library_of(value) else []
     told = [name for name in names if isinstance(name, str)]
     return f"{told[0]} … {told[-1]}" if len(told) > 2 else ", ".join(told)
 
 
 def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> Any:
-    """A frame of the library asked for, or of the first installed; ImportError, naming ``owner``, if none is."""
+    """Frame of the requested library, or the first installed; ImportError, naming ``owner``, if there is none."""
     import narwhals as nw
 
     if backend is not None:
@@ -38,7 +38,7 @@ def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> 
 
 
 def needing(load: Callable[[str], Any], what: str, extra: str, *packages: str) -> Callable[[str], Any]:
-    """``__getattr__`` of a module that loads names on first use; ImportError where one of the packages is missing."""
+    """``__getattr__`` of a module that loads names on first use; ImportError if one of the packages is missing."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the module's
         try:

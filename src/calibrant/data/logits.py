@@ -1,4 +1,4 @@
-"""Probabilities of logits: of classes, and of labels by themselves."""
+"""Probabilities from logits: of classes, and of independent labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .types import FloatArray
 
 
 def softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities and their logarithms, float64; of one column those of the other class and of this one."""
+    """Probabilities and their logarithms, float64; one column gives those of the other class and of this one."""
     logits = logits.astype(np.float64)
     both = logits if logits.ndim == 2 else np.column_stack([np.zeros_like(logits), logits])
     with np.errstate(over="ignore", under="ignore"):  # differences beyond what there is are certain
@@ -19,7 +19,7 @@ def softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def sigmoid(logits: FloatArray) -> FloatArray:
-    """Probabilities of log odds, entry by entry, float64."""
+    """Elementwise probabilities from log odds, float64."""
     from scipy.special import expit
 
     return np.asarray(expit(logits.astype(np.float64)))

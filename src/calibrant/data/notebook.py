@@ -1,4 +1,4 @@
-"""Results in notebooks: tables and small drawings, without scripts, in the notebook's own colours."""
+"""HTML of results in notebooks: tables and small drawings, without scripts, in the notebook's own colours."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import numpy as np
 from . import __version__
 from .printing import fitted, half_width, known, printable_spaced, pvalue_text, signed, text_table
 
-#: Rows of a table that are seen before the others are folded away, and rows that are written at all.
+#: Number of rows of a table that are visible before the others are collapsed, and of rows written at most.
 _SEEN, _MOST = 12, 500
-#: Ends the name of a column of drawings, which has no heading.
+#: Suffix of the name of a column of drawings, which has no heading.
 _DRAWN = "drawn"
 #: Columns of p-values, which have three decimals.
 _PVALUES = ("pvalue", "adjusted")
@@ -26,24 +26,24 @@ _FOR_PAGE: ContextVar[bool] = ContextVar("_FOR_PAGE", default=False)
 
 
 def escape(text: str) -> str:
-    """A text as HTML; what does not print, as marks that turn the order of characters round, is spelled out."""
+    """Escape a text for HTML; unprintable characters, such as bidirectional marks, are spelled out."""
     return html_escape(printable_spaced(text))
 
 
 def fragment(*parts: str, name: str = "") -> str:
-    """Parts of HTML as one that leaves the rest of a page as it is, and when it was made, of which data."""
+    """Join HTML parts into a fragment without effects on the rest of a page, with the name of the data and date."""
     return f'<style>\n{_rules()}</style><div class="calibrant-shown">{"".join(parts)}{note(made(name))}</div>'
 
 
 def made(name: str = "") -> str:
-    """Data where they have a name, date and version: the foot of every page."""
+    """Name of the data (if any), date and version, for the foot of every page."""
     when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, calibrant {__version__}"
     return f"Data: {name}. {when}" if name else when
 
 
 @contextmanager
 def for_page() -> Iterator[None]:
-    """New figures are as narrow as a page that a phone shows."""
+    """Make new figures as narrow as a page on a phone."""
     token = _FOR_PAGE.set(True)
     try:
         yield
@@ -58,22 +58,22 @@ def is_for_page() -> bool:
 
 @cache
 def _rules() -> str:
-    """They hold inside the fragment alone; colours are those around it, so that light and dark need no own rules."""
+    """CSS rules for the fragment only; colours are inherited, so light and dark themes need no rules of their own."""
     return (files("calibrant.data") / "notebook.css").read_text(encoding="utf-8")
 
 
 def preformatted(text: str) -> str:
-    """Plain text, its columns kept."""
+    """Plain text with its columns preserved."""
     return f"<pre>{escape(fitted(text))}</pre>"
 
 
 def paragraph(text: str) -> str:
-    """A sentence; nothing of nothing."""
+    """A paragraph; empty for an empty text."""
     return f"<p>{escape(text)}</p>" if text else ""
 
 
 def note(text: str) -> str:
-    """Note below a table; nothing for an empty text."""
+    """Note below a table; empty for an empty text."""
     return f'<p class="note">{escape(text)}</p>' if text else ""
 
 
@@ -83,12 +83,12 @@ def heading(text: str, level: int = 4) -> str:
 
 
 def folded(name: str, inside: str) -> str:
-    """Something behind its name, open after a click; nothing of nothing."""
+    """Content collapsed under its name, open after a click; empty for empty content."""
     return f"<details><summary>{escape(name)}</summary>{inside}</details>" if inside else ""
 
 
 def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> str:
-    """Columns as a table: ends of an interval in one and drawn, some rows marked (*), many folded."""
+    """Columns as a table: intervals in one column and drawn, some rows marked (*), many rows collapsed."""
     lists = {name: list(values) for name, values in columns.items()}
     n = max(map(len, lists.values()), default=0)
     marks = list(marked) or [False] * n
@@ -122,10 +122,10 @@ def plain_table(columns: Mapping[str, Sequence[Any]]) -> str:
 def strips(
     values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], ideals: Sequence[Any] | None = None
 ) -> list[str]:
-    """Values with their intervals as small drawings of one scale; "" where there is none.
+    """Values with their intervals as small drawings on one scale; "" where there is none.
 
-    The scale covers the ideal of every row, which is marked: 0, or what ``ideals`` says of the row.
-    The numbers stand beside them, so they are hidden from what reads a page aloud.
+    The scale covers the ideal value of every row, which is marked: 0, or that in ``ideals``.
+    The numbers are in the next column, so the drawings are hidden from screen readers.
     """
     width = 84
     rows = np.array([values, lows, highs, [0.0] * len(values) if ideals is None else ideals], dtype=float).T
@@ -149,9 +149,9 @@ def strips(
 
 
 def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
-    """Cells as HTML. ``x_low`` and ``x_high`` become one column, and with ``x`` (or what stands before) a drawing.
+    """Cells as HTML; ``x_low`` and ``x_high`` become one column and, with ``x`` (or the column before), a drawing.
 
-    A number and the ends of its interval have the digits that the interval allows.
+    A number and the ends of its interval have the digits that the width of the interval justifies.
     """
     out: dict[str, list[str]] = {}
     before = ""
@@ -176,7 +176,7 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
 
 
 def cells(name: str, values: Sequence[Any]) -> list[str]:
-    """A column as text: its numbers have decimals for three digits of the middle one; p-values have three."""
+    """A column as text: numbers have the decimals for three digits of their median; p-values have three."""
     if name.split(" ")[0] in _PVALUES or name.startswith("pvalue"):
         return [pvalue_text(float(v)) if isinstance(v, (float, np.floating)) else _cell(v) for v in values]
     numbers = [abs(float(v)) for v in values if isinstance(v, (float, np.floating)) and 0 < abs(float(v)) < np.inf]
@@ -188,7 +188,7 @@ def cells(name: str, values: Sequence[Any]) -> list[str]:
 
 
 def _with_digits(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[str], list[str]]:
-    """Numbers and their intervals in words; with signs where there is anything below 0."""
+    """Numbers and their intervals as text, with signs if any is below 0."""
     below = any(v < 0 for v in (*values, *lows) if not _nothing(v))
     write, to = (signed, "to") if below else (known, "–")
 
@@ -204,7 +204,7 @@ def _with_digits(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[
 
 
 def _ends(low: Any, high: Any) -> str:
-    """An interval that stands alone."""
+    """An interval without its number."""
     return "–" if _nothing(low) and _nothing(high) else f"{_cell(low)} – {_cell(high)}"
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from .result import Printable
 from .types import AnyArray, FloatArray, IntArray, Label
 
-#: Probabilities worked on at a time: they stay in the cache.
+#: Probabilities processed at a time: they stay in the cache.
 _TILE = 1 << 15
 
 
 def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -> float:
-    """Sample size: rows, repeats, or Kish's effective size.
+    """Sample size: the number of rows or repeats, or Kish's effective size.
 
     Whole-number weights equal repeated rows: the sample size is their sum. Any other weights are relative, and the
     sample size is Kish's ``(Σw)² / Σw²``, which does not change with their scale.
@@ -43,33 +43,33 @@ class Predictions(Printable):
     ----------
     probs : ndarray of shape (n,) or (n, K)
         1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column per class.
-        float32 or float64.
+        Dtype float32 or float64.
     truth : ndarray of shape (n,) or (n, L)
         Index of the observed class in ``classes``, any integer or bool dtype: :attr:`codes`. With several
-        labels per row, whether it has each of the L labels, bool.
+        labels per row, indicators of the L labels, bool.
     weights : ndarray of shape (n,) or None
-        Sample weights, float64; None means one each.
+        Sample weights, float64; None means that all are 1.
     classes : tuple
         The labels, in column order.
     positive : int or None
         Index of the positive class when ``probs`` is 1-D, else None.
     eps : float
-        Machine epsilon of the dtype the scores arrived in: two scores closer than their own rounding
-        error are the same score when it comes to bin edges.
+        Machine epsilon of the dtype the scores arrived in: at bin edges, scores that differ by less than their
+        rounding error are treated as equal.
     logs : ndarray of shape (n, K) or None
-        Logarithms of the probabilities, exact where logits were given: a saturated softmax says 1, its logarithm says
-        how nearly.
+        Logarithms of the probabilities, exact if logits were given: a saturated softmax is 1, but its logarithm still
+        differs from 0.
     groups : ndarray of shape (n,) or None
         Codes 0 … G - 1 of rows that belong together (prompts, patients, events); None: all rows are independent.
     library : str or None
-        "pandas", "polars" or "pyarrow" where scores or labels came in one: what ``to_frame()`` of results gives.
+        "pandas", "polars" or "pyarrow" if scores or labels came in one: the library of ``to_frame()`` of results.
     given : ndarray of shape (n,) or None
-        Where ``y_true`` held shares: the given row that each row is a part of, ascending. A share y of weight w is two
-        rows, the outcome with weight w·y and no outcome with weight w·(1 - y). None: rows are as they were given.
+        If ``y_true`` held shares: the given row that each row is a part of, ascending. A share y of weight w gives two
+        rows, the outcome with weight w·y and no outcome with weight w·(1 - y). None: the rows are the given ones.
 
     See Also
     --------
-    calibrant.as_predictions : Makes them of what users pass.
+    calibrant.as_predictions : Validates labels and probabilities, and returns them.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Predictions(Printable):
 
     @property
     def summary(self) -> str:
-        """Rows and classes."""
+        """Numbers of rows and classes."""
         what = "labels each" if self.several else "classes"
         return f"{self.n_samples:,} predictions of {len(self.classes):,} {what}; calibrant.report() evaluates them."
 
@@ -115,26 +115,26 @@ class Predictions(Printable):
 
     @property
     def several(self) -> bool:
-        """Whether a row may have any number of the labels, rather than one of the classes."""
+        """Whether a row may have any number of labels, rather than one class."""
         return self.truth.ndim == 2
 
     @property
     def together(self) -> IntArray | None:
-        """Codes of rows that are drawn, or dealt to folds, together: groups, or the parts of a row with a share."""
+        """Codes of rows that are resampled or put into folds together: groups, or the parts of a row with a share."""
         return self.given if self.groups is None else self.groups
 
     @property
     def units(self) -> IntArray | None:
-        """Codes of groups, of parts of rows, or of rows with several labels; None where rows are independent."""
+        """Codes of groups, of parts of rows, or of rows with several labels; None if rows are independent."""
         return np.arange(self.n_samples) if self.groups is None and self.several else self.together
 
     @property
     def n_given(self) -> int:
-        """Number of rows as they were given."""
+        """Number of given rows."""
         return self.n_samples if self.given is None else int(self.given.max(initial=-1)) + 1
 
     def of_given(self, values: AnyArray) -> AnyArray:
-        """Values of the rows as they were given, for each row that these are made of.
+        """Expand values of the given rows to the rows that they were split into.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Predictions(Printable):
 
     @property
     def codes(self) -> IntArray:
-        """Index of the observed class of each row, (n,); ValueError where rows have several labels."""
+        """Index of the observed class of each row, (n,); ValueError if rows have several labels."""
         if self.several:
             raise ValueError(
                 "this needs one label per row, and y_true says of each of several labels whether a row has it: pass "
@@ -154,7 +154,7 @@ class Predictions(Printable):
         return self.truth
 
     def one_label(self, k: int) -> Predictions:
-        """One of several labels: whether rows have it, and its probability.
+        """Return the binary predictions of one of several labels: whether rows have it, and its probability.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Predictions(Printable):
 
     @cached_property
     def n_groups(self) -> int:
-        """Number of groups of rows; rows, where they are independent."""
+        """Number of groups of rows; number of rows if they are independent."""
         return self.n_samples if self.groups is None else int(np.unique(self.groups).size)
 
     @property
@@ -176,18 +176,18 @@ class Predictions(Printable):
 
     @cached_property
     def integral_weights(self) -> bool:
-        """Whether the weights are whole numbers, and so count repeats; more than floats can count do not."""
+        """Whether the weights are whole numbers with an exact sum, and so count repeats."""
         w = self.weights
         return w is None or (bool(np.all(w == np.floor(w))) and float(w.sum()) <= COUNTED)
 
     @cached_property
     def effective_size(self) -> float:
-        """Sample size n that every rule uses; see :func:`effective_size`."""
+        """Sample size n used by all rules; see :func:`effective_size`."""
         return effective_size(self.weights, self.n_samples, integral=self.integral_weights)
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """Probabilities as an (n, K) matrix; for 1-D input the complement is the other column."""
+        """Probabilities as an (n, K) matrix; for 1-D input the other column is the complement."""
         if self.positive is None:
             return self.probs
         columns = np.empty((self.n_samples, 2), dtype=self.probs.dtype)
@@ -196,7 +196,7 @@ class Predictions(Printable):
         return columns
 
     def outcome(self, k: int) -> AnyArray:
-        """Whether each sample is of class ``k``, as a 0/1 array (a view where that is possible).
+        """Return whether each row is of class ``k``, as a 0/1 array (a view if possible).
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Predictions(Printable):
         return hit
 
     def score(self, k: int) -> FloatArray:
-        """Probability of class ``k``, contiguous.
+        """Return the probability of class ``k`` as a contiguous array.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Predictions(Printable):
     def _top(self) -> tuple[IntArray, FloatArray]:
         """Index and value of the largest probability of each row of a matrix.
 
-        In row tiles, so that the value is picked while its row is still in the cache.
+        Computed in tiles of rows, so that the value is taken while its row is still in the cache.
         """
         n, k = len(self.codes), self.n_classes  # where rows have one label
         index = np.empty(n, dtype=np.intp)
@@ -241,7 +241,7 @@ class Predictions(Printable):
 
     @cached_property
     def predicted(self) -> IntArray:
-        """Index of the most probable class; the first label wins a tie."""
+        """Index of the most probable class of each row; the first of tied ones."""
         if self.positive is None:
             return self._top[0]
         # Column order decides ties, so the comparison is strict for the second class only.
@@ -256,7 +256,7 @@ class Predictions(Printable):
         return np.maximum(self.probs, 1 - self.probs)
 
     def subset(self, rows: Any) -> Predictions:
-        """Return the predictions of the rows chosen by a mask or an index array.
+        """Return the predictions for the rows selected by a mask or an index array.
 
         Parameters
         ----------

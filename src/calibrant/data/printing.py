@@ -1,4 +1,4 @@
-"""Printed text: numbers with the digits that their uncertainty allows, names from data, and words for who reads."""
+"""Printed text: numbers with the digits that their uncertainty justifies, names from data, words for an audience."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-#: Runs of characters that are no space of any width and no line break.
+#: Runs of characters other than spaces of any width and line breaks.
 _NO_SPACE = r"[^ \t\n\xa0\u2000-\u200a\u202f\u3000]+"
-#: Characters that names of a table have before columns are left out for them, and at least.
+#: Width of the names of a table below which columns are left out, and its minimum.
 _NAME, _LEAST_NAME = 16, 8
 
 
 def places(spread: float) -> int:
-    """Decimals that show two digits of a spread: two to six, and four where no spread is known."""
+    """Number of decimals that show two digits of a spread: two to six, and four if the spread is unknown."""
     return 4 if not 0 < spread < np.inf else int(np.clip(1 - np.floor(np.log10(spread)), 2, 6))
 
 
 def known(value: float, spread: float) -> str:
-    """A number with as many decimals as its spread allows; what is above 0 is not shown as 0."""
+    """A number with the decimals that its spread justifies; positive numbers are not shown as 0."""
     decimals = places(spread)
     text = f"{value:.{decimals}f}"
     if value == value and float(text) == 0:
@@ -34,25 +34,25 @@ def known(value: float, spread: float) -> str:
 
 
 def signed(value: float, spread: float) -> str:
-    """A difference with as many decimals as its spread allows, and its sign unless it is 0 as printed."""
+    """A difference with the decimals that its spread justifies, and its sign unless it is printed as 0."""
     text = f"{value:+.{places(spread)}f}"
     return text[1:] if value == value and float(text) == 0 else text
 
 
 def with_ends(value: float, ends: tuple[float, float], write: Callable[[float, float], str] = known) -> str:
-    """``0.084 (0.056 to 0.136)``: a number and its interval, with the digits that the interval allows."""
+    """``0.084 (0.056 to 0.136)``: a number and its interval, with the digits that the interval justifies."""
     spread = half_width(*ends)
     number, low, high = (write(v, spread) for v in (value, *ends))
     return number if spread != spread else f"{number} ({low} to {high})"
 
 
 def half_width(low: float, high: float) -> float:
-    """The spread that an interval tells of."""
+    """Half the width of an interval, as its spread."""
     return (high - low) / 2
 
 
 def pvalue_text(p: float, least: float = 0.0) -> str:
-    """``0.012``, ``<0.001``; ``≤ 0.001`` of the ``least`` that draws can give; ``–`` where nothing could be seen."""
+    """Format a p-value: ``0.012``, ``<0.001``; ``≤ 0.001`` at the ``least`` that draws can give; ``–`` if none."""
     if p != p:
         return "–"
     if least > 0 and abs(p - least) <= 1e-9:  # rounded up, so that it is so
@@ -61,16 +61,16 @@ def pvalue_text(p: float, least: float = 0.0) -> str:
 
 
 def equals(p: float, least: float = 0.0) -> str:
-    """``= 0.012``, ``< 0.001``, ``≤ 0.001``: a p-value after its letter."""
+    """Format a p-value to follow its letter: ``= 0.012``, ``< 0.001``, ``≤ 0.001``."""
     text = pvalue_text(p, least)
     return f"< {text[1:]}" if text.startswith("<") else text if text.startswith("≤") else f"= {text}"
 
 
 def printable(text: str) -> str:
-    r"""Text with what does not print as the escape that Python writes for it: ``\x1b``, ``\n``, ``\u202e``.
+    r"""Replace unprintable characters by their Python escapes: ``\x1b``, ``\n``, ``\u202e``.
 
-    Labels, columns and file names come from others: as they are they could colour a terminal, forge a line of a
-    report, or show its characters in another order.
+    Labels, columns and file names are untrusted: unescaped they could colour a terminal, forge a line of a
+    report, or reorder its characters.
     """
     if text.isprintable():
         return text
@@ -78,23 +78,23 @@ def printable(text: str) -> str:
 
 
 class Nouns(NamedTuple):
-    """Words for classes or labels, one and many, and for the outcome where none of them is meant."""
+    """Words for one class or label, for several, and for the outcome if it is that of no single class."""
 
     one: str
     many: str
     any: str
 
     def of(self, name: object) -> str:
-        """``class 3``, or the outcome of no single class: ``the predicted class``."""
+        """``class 3``; for the outcome of no single class ``the predicted class``."""
         return self.any if name is None else f"{self.one} {printable(str(name))}"
 
     def named(self, name: object) -> str:
-        """A name as it is, a number as ``class 3``."""
+        """A name unchanged, a number as ``class 3``."""
         return name if isinstance(name, str) else self.of(name)
 
 
 def nouns(*, several: bool) -> Nouns:
-    """Words for the classes of which each row has one, or for labels of which it may have several."""
+    """Words for classes (one per row), or for labels (possibly several per row)."""
     if several:
         return Nouns("label", "labels", "any label")
     return Nouns("class", "classes", "the predicted class")
@@ -106,7 +106,7 @@ def nouns_of(notion: str) -> Nouns:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start."""
+    """Capitalise the first letter of a text."""
     return text[:1].upper() + text[1:]
 
 
@@ -121,10 +121,10 @@ def printable_spaced(text: str) -> str:
 
 
 def shorten(names: Sequence[Any], width: int) -> list[str]:
-    """Names of at most ``width`` characters where that tells them apart, longer ones where it does not.
+    """Shorten names to at most ``width`` characters, or more where names would otherwise coincide.
 
-    What is left out of a long name stands in its middle, or at its beginning where names begin alike. Distinct names
-    stay distinct; ``report.js`` has the same rule.
+    Long names are cut in the middle, or at the beginning if names begin alike. Distinct names stay distinct;
+    ``report.js`` has the same rule.
     """
     texts = [printable(str(name)) for name in names]
     out = [without_middle(text, width) for text in texts]
@@ -144,7 +144,7 @@ def shorten(names: Sequence[Any], width: int) -> list[str]:
 
 
 def without_middle(text: str, width: int) -> str:
-    """A text, whose middle is left out where it is too long."""
+    """Replace the middle of a text by an ellipsis if it is too long."""
     if len(text) <= width:
         return text
     tail = max(width - 1, 0) // 2
@@ -152,13 +152,13 @@ def without_middle(text: str, width: int) -> str:
 
 
 def _common(texts: Sequence[str]) -> int:
-    """Characters with which all of some texts begin."""
+    """Length of the common prefix of some texts."""
     first, last = min(texts), max(texts)
     return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
 
 
 def _alike(texts: Sequence[str], out: Sequence[str]) -> list[list[int]]:
-    """Positions of names that differ, and whose short forms do not."""
+    """Positions of different names with equal short forms."""
     at = defaultdict(list)
     for i, short in enumerate(out):
         at[short].append(i)
@@ -166,14 +166,14 @@ def _alike(texts: Sequence[str], out: Sequence[str]) -> list[list[int]]:
 
 
 def text_width() -> int:
-    """Characters of a line of text: those of the terminal within reason, 100 where there is none."""
+    """Width of a line of text: that of the terminal within limits, 100 without a terminal."""
     return int(np.clip(shutil.get_terminal_size((100, 24)).columns, 60, 160))
 
 
 def fitted(text: str) -> str:
-    """Text whose lines fit into a terminal: sentences are wrapped so that they can be read, other lines where needed.
+    """Wrap text to the terminal: sentences at a readable width, other lines where necessary.
 
-    What follows a word and a gap, as a value its name, stays in its column.
+    Text after a word and a gap, such as a value after its name, stays in its column.
     """
     width, lines = text_width(), []
     for line in text.split("\n"):
@@ -186,9 +186,9 @@ def fitted(text: str) -> str:
 
 
 def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), marks: Sequence[str] = ()) -> list[str]:
-    """Columns as lines that fit into a terminal, with their heads; the first are names.
+    """Format columns, with headings, as lines that fit the terminal; the first column has names.
 
-    Where there is too little room columns of ``spare`` are left out, the first of them first, and names are shortened.
+    If there is too little room, columns in ``spare`` are left out, from the first on, and names are shortened.
     """
     told = dict(columns)
     heads = iter(spare)
@@ -196,7 +196,7 @@ def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), 
     marks = [f"{mark} " for mark in marks] or [""] * len(names)
 
     def room() -> int:
-        """Width that other columns leave to names."""
+        """Width left for names."""
         wide = (max(map(len, (head, *cells))) + 2 for head, cells in list(told.items())[1:])
         return text_width() - sum(wide) - len(marks[0] if marks else "")
 
@@ -215,7 +215,7 @@ def text_table(columns: Mapping[str, Sequence[str]], spare: Sequence[str] = (), 
 
 
 class Audience(Enum):
-    """From Python, by the command, or by the command for a page, which others read too."""
+    """Origin of a result: Python, the command, or the command for a page, which others read too."""
 
     PYTHON = "python"
     COMMAND = "command"
@@ -227,7 +227,7 @@ class Audience(Enum):
         return Audience.PYTHON if self is Audience.PYTHON else Audience.PAGE
 
     def names(self, call: str, command: str) -> str:
-        """A call of Python, its command, or the command and the call."""
+        """The Python call, its command, or both for a page."""
         return {"python": call, "command": command, "page": f"{command} (in Python {call})"}[self.value]
 
     def option(self, name: str) -> str:

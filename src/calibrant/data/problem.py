@@ -1,7 +1,7 @@
 """Input of estimators: one-dimensional problems side by side, or one vector problem.
 
 Samples of a benchmark, classes of a one-vs-rest reduction, predicted classes, subgroups, days: all are *many problems
-in one dimension*. Their rows lie in one flat column, problem after problem; whoever works on them takes them in tiles.
+in one dimension*. Their rows are stored in one flat column, problem after problem, and processed in tiles.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .predictions import effective_size
 from .types import AnyArray, FloatArray, IntArray, Label
 from .weights import are_binary
 
-#: Rows worked on at a time: their temporaries stay in the cache.
+#: Rows processed at a time: their temporaries stay in the cache.
 TILE = 1 << 17
-#: Probabilities of classes whose sums are read together: few calls a class, and what fits make of them still fits it.
+#: Probabilities of classes that are summed together: few calls per class, and temporaries of fits still fit the cache.
 _CLASSES = 1 << 19
 _ROWS = 512
 
@@ -33,36 +33,36 @@ class Problem(Sequence["Problem"]):
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        float32 or float64, in [0, 1]; of many problems, the rows of one after those of another.
+        Scores in [0, 1], float32 or float64; for many problems, one after the other.
     outcomes : ndarray of shape (n,)
-        0/1, any integer, bool or float dtype.
+        Outcomes 0 and 1, of any integer, bool or float dtype.
     weights : ndarray of shape (n,) or None
     integral : bool
         Whether the weights count repeats (see :attr:`Predictions.integral_weights`).
     domain : tuple of float
-        Where scores can lie: (0, 1), or (1/K, 1) for a confidence.
+        Range of the scores: (0, 1), or (1/K, 1) for a confidence.
     eps : float
         Rounding unit of the scores as the user passed them.
     label : object
-        The class whose probability the scores are, None for a confidence; of many problems, a tuple.
+        The class whose probability the scores are, None for a confidence; for many problems, a tuple.
     share : float
-        Weight of this problem among its siblings, of many a tuple; a set's shares sum to 1.
+        Weight of this problem among its siblings, for many problems a tuple; the shares of a set sum to 1.
     starts : ndarray of shape (R + 1,) or None
-        Where the rows of each of many problems begin, and the end of the last one's; None for one problem.
+        Start of the rows of each of many problems, then the end of the last; None for one problem.
     average : {"power", "mean", "max"}
-        How errors of many combine. ``"power"``: ``(Σ share · eᵖ)^(1/p)``, the maximum for p = inf; ``"mean"``:
+        How errors of many problems combine. ``"power"``: ``(Σ share · eᵖ)^(1/p)``, the maximum for p = inf; ``"mean"``:
         ``Σ share · e``; ``"max"``: the worst.
     dependent : bool
-        Whether many problems share rows (one-vs-rest), rather than splitting them.
+        Whether many problems share rows (one-vs-rest) rather than splitting them.
     exclusive : bool
-        Whether one of their outcomes happens in every row, as of classes.
+        Whether exactly one of their outcomes occurs in every row, as for classes.
     design : float, tuple of float or None
-        How many rows say as much as one independent row (see :func:`calibrant.data.dependence.design_effects`), of
-        many problems a tuple; None where all rows are independent.
+        Number of rows with as much information as one independent row (see
+        :func:`calibrant.data.dependence.design_effects`), for many problems a tuple; None if all are independent.
     effects : ndarray of shape (R, 5) or None
         Design effects of parts of the residuals (see :func:`calibrant.data.dependence.design_parts`).
     alternate : bool
-        Whether rows of R problems alternate, row i being of problem i mod R, as in a matrix: for sums over rows.
+        Whether rows of R problems alternate, row i belonging to problem i mod R, as in a matrix: for sums over rows.
     """
 
     scores: FloatArray
@@ -85,7 +85,7 @@ class Problem(Sequence["Problem"]):
     def samples(
         cls, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None = None, **about: Any
     ) -> Problem:
-        """R samples of n rows each: scores (R, n), outcomes and weights of that shape or (n,)."""
+        """Make problems from R samples of n rows: scores (R, n), outcomes and weights (R, n) or (n,)."""
         rows, n = scores.shape
         o = np.broadcast_to(outcomes, scores.shape).reshape(-1)
         w = None if weights is None else np.broadcast_to(weights, scores.shape).reshape(-1)
@@ -96,7 +96,7 @@ class Problem(Sequence["Problem"]):
     @overload
     def __getitem__(self, index: slice) -> Problem: ...
     def __getitem__(self, index: int | slice) -> Problem:
-        """One problem, or neighbouring ones: views of the rows."""
+        """One problem, or a slice of problems, with views of the rows."""
         alone = not isinstance(index, slice)
         a, b = _ends(index, len(self))
         rows = slice(int(self.bounds[a]), int(self.bounds[b]))
@@ -125,7 +125,7 @@ class Problem(Sequence["Problem"]):
 
     @cached_property
     def bounds(self) -> IntArray:
-        """Where the rows of each problem begin, and the end of the last one's, (R + 1,)."""
+        """Start of the rows of each problem, then the end of the last, (R + 1,)."""
         return np.array([0, self.scores.shape[0]]) if self.starts is None else self.starts
 
     @property
@@ -151,12 +151,12 @@ class Problem(Sequence["Problem"]):
 
     @cached_property
     def counts(self) -> IntArray:
-        """Rows of each problem, (R,)."""
+        """Number of rows of each problem, (R,)."""
         return self.bounds[1:] - self.bounds[:-1]
 
     @cached_property
     def row(self) -> IntArray:
-        """The problem that each row belongs to, (n,)."""
+        """Index of the problem of each row, (n,)."""
         if self.alternate:
             return np.tile(np.arange(len(self)), self.n_samples // len(self))
         return np.repeat(np.arange(len(self)), self.counts)
@@ -175,7 +175,7 @@ class Problem(Sequence["Problem"]):
 
     @cached_property
     def parts(self) -> FloatArray | None:
-        """Weights of parts of the residuals in variances, (…, 5): sums that add, of rows in groups."""
+        """Weights of parts of the residuals in variances, (…, 5), for rows in groups: additive sums."""
         if self.effects is None:
             return None
         w = self.weights
@@ -189,7 +189,7 @@ class Problem(Sequence["Problem"]):
         return self.integral and self.design is None
 
     def variances(self, squares: FloatArray, weights: FloatArray) -> FloatArray:
-        """Weights of rows in the variance of weighted sums, (R, …): sums ``Σ w``, of relative weights ``Σ w²``."""
+        """Weights in variances of weighted sums, (R, …): ``Σ w``, or ``Σ w²`` if relative, times the design effect."""
         counts = weights if self.integral else squares
         if self.design is None:
             return counts
@@ -202,7 +202,7 @@ class Problem(Sequence["Problem"]):
         return size if self.design is None else size / float(self.designs @ self.counts / max(self.n_samples, 1))
 
     def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
-        """Neighbouring problems at a time, so many that they fill a table of ``numbers``, the largest padding all."""
+        """Yield slices of problems that fit in a table of ``numbers`` values, padded to the largest problem."""
         if len(self) <= 1 or len(self) * int(self.counts.max()) <= numbers:
             yield self
             return
@@ -215,12 +215,12 @@ class Problem(Sequence["Problem"]):
         yield self[first:]
 
     def added(self, sums: Callable[[Problem], tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
-        """Sums over rows, (R, …) each, that ``sums`` makes of some problems at a time."""
+        """Sums over rows, (R, …) each, computed by ``sums`` from some problems at a time."""
         parts = [sums(tile) for tile in self.tiles()]
         return parts[0] if len(parts) == 1 else tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
     def sums(self, needs: Any) -> Any:
-        """Sums of a name, such as ``Grid()``, made once for all estimators that read them."""
+        """Sums by their name, such as ``Grid()``, computed once for all estimators that need them."""
         if needs not in self._kept:
             self._kept[needs] = needs.of(self)
         return self._kept[needs]
@@ -248,14 +248,14 @@ class Problem(Sequence["Problem"]):
 
 
 def _some(values: Any, a: int, b: int, alone: bool) -> Any:
-    """One of many problems, or neighbouring ones."""
+    """Value of one of many problems, or of a slice of them."""
     if values is None or isinstance(values, (int, float)):
         return values
     return values[a] if alone else values[a:b]
 
 
 def _ends(index: int | slice, n: int) -> tuple[int, int]:
-    """First of the problems that an index names, and the one behind the last."""
+    """Start and end of the problems that an index selects."""
     if not isinstance(index, slice):
         return range(n)[index], range(n)[index] + 1
     a, b, step = index.indices(n)
@@ -288,9 +288,9 @@ def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestProblems(Sequence[Problem]):
-    """The problems of the columns of a probability matrix, cut out some at a time: each class against the rest.
+    """One-vs-rest problems of the columns of a probability matrix, extracted some at a time.
 
-    Of several labels per row ``truth`` says which it has, (n, K), rather than which class it is of, (n,).
+    ``truth`` holds the class of each row, (n,), or with several labels per row indicators of the labels, (n, K).
     """
 
     probs: FloatArray
@@ -342,7 +342,7 @@ class OneVsRestProblems(Sequence[Problem]):
 
     @property
     def exclusive(self) -> bool:
-        """Whether one of the outcomes happens in every row."""
+        """Whether exactly one of the outcomes occurs in every row."""
         return self.truth.ndim == 1
 
     @property
@@ -366,12 +366,12 @@ class OneVsRestProblems(Sequence[Problem]):
         return np.ones(len(self)) if self.design is None else np.array(self.design)
 
     def tiles(self, numbers: int = _CLASSES) -> Iterator[Problem]:
-        """Neighbouring classes at a time, about ``numbers`` probabilities."""
+        """Yield slices of classes with about ``numbers`` probabilities."""
         step = max(1, numbers // max(self.n_samples, 1))
         return (self[a : a + step] for a in range(0, len(self), step))
 
     def added(self, sums: Callable[[Problem], tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
-        """Sums over rows, (K, …) each, that ``sums`` makes of some rows of all classes at a time."""
+        """Sums over rows, (K, …) each, computed by ``sums`` from some rows of all classes at a time."""
         step, k = max(1, TILE // len(self)), len(self)
         total: tuple[FloatArray, ...] = ()
         for a in range(0, max(self.n_samples, 1), step):
@@ -389,7 +389,7 @@ class OneVsRestProblems(Sequence[Problem]):
 
 
 def _columns(probs: FloatArray, a: int, b: int) -> FloatArray:
-    """Columns a … b of a matrix as rows. Some rows at a time, whose pages the processor still knows: twice as fast."""
+    """Columns a … b of a matrix as rows, copied in blocks of rows for the processor's cache: twice as fast."""
     out = np.empty((b - a, len(probs)), dtype=probs.dtype)
     for i in range(0, len(probs), _ROWS):
         out[:, i : i + _ROWS] = probs[i : i + _ROWS, a:b].T
@@ -407,9 +407,9 @@ class VectorProblem:
     eps: float
     classes: tuple[Label, ...]
     logs: FloatArray | None = None
-    #: Whether only the observed class counts, with its frequency.
+    #: Whether only the frequency of the observed class counts.
     drawn: bool = False
-    #: How many rows say as much as one independent row; None where all are independent.
+    #: Number of rows with as much information as one independent row; None if all are independent.
     design: float | None = None
 
     @property

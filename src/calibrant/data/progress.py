@@ -1,10 +1,10 @@
-"""How far a call is: a bar on the terminal or in the notebook, from its third second on.
+"""Progress bars of calls on the terminal or in a notebook, shown from the third second on.
 
-Whatever a user calls opens a call (``working``, which the decorator ``public_function`` does for every
-public function), and loops inside of it say how far they are (``counted``, ``progress_bar``). The outermost call
-is shown with its first loop, so there is one bar at most, by a thread that sleeps for the first two seconds. It is for
-the eyes of whoever waits: shown where standard error is a terminal or the cell of a notebook, in the main thread of the
-main process, and where rich is there; never in files, pipes, captured output, tests and workers.
+Every public function opens a call (``working``, applied by the decorator ``public_function``), and loops inside it
+report their progress (``counted``, ``progress_bar``). The outermost call is shown with its first loop, so there is at
+most one bar, drawn by a thread that sleeps for the first two seconds. It is shown only if standard error is a terminal
+or the cell of a notebook, in the main thread of the main process, and if rich is installed; never in files, pipes,
+captured output, tests and workers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-#: Seconds that a call takes before anything is shown, and seconds between two pictures.
+#: Seconds before anything is shown, and seconds between updates.
 DELAY, OFTEN = 2.0, 0.1
-#: Environment variable that switches all bars off that were not asked for, by any of these values.
+#: Environment variable that disables all bars not requested explicitly, by any of these values.
 VARIABLE, OFF = "CALIBRANT_PROGRESS", ("0", "off", "false", "no")
 
 
 @contextmanager
 def working(title: str, *, shown: bool | None = None) -> Iterator[None]:
-    """While something goes on, its name and duration; also a decorator.
+    """Show the name and duration of a call while it runs; also a decorator.
 
-    ``shown``: None after two seconds where somebody can see it, True at once, False not at all. What is within another
-    call is part of that one, which True and False then are about.
+    ``shown``: None shows it after two seconds if it is visible, True at once, False not at all. A call within another
+    one is part of the outer call, to which True and False then apply.
     """
     global _call
     if not _in_main_thread() or (shown is None and (_call is not None or not _is_visible())):
@@ -53,7 +53,7 @@ def working(title: str, *, shown: bool | None = None) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class _Loop:
-    """How far a loop is."""
+    """Progress of a loop."""
 
     title: str
     total: int
@@ -65,7 +65,7 @@ class _Loop:
 
 @contextmanager
 def _loop(title: str, total: int) -> Iterator[_Loop]:
-    """A loop of the call that is going on, if any."""
+    """Register a loop of the running call, if any."""
     call, loop = _call if _in_main_thread() else None, _Loop(title, total)
     if call is None:
         yield loop
@@ -81,13 +81,13 @@ def _loop(title: str, total: int) -> Iterator[_Loop]:
 
 @contextmanager
 def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields what advances the bar by some steps; ``shown`` as of :func:`working`."""
+    """Yield a function that advances the bar by some steps; for ``shown`` see :func:`working`."""
     with working(title, shown=shown), _loop(title, total) as loop:
         yield loop.advance
 
 
 def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """The items, one after the other, each a step of the call that is going on; ``total`` is their number."""
+    """Yield the items, each as a step of the running call; ``total`` is their number."""
     # Items without a length come with a total: who gives neither is told by len.
     with _loop(title, len(cast(Sized, items)) if total is None else total) as loop:
         for item in items:
@@ -96,7 +96,7 @@ def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterato
 
 
 class _Call:
-    """The outermost call, the loops that are going on in it, and the thread that draws it."""
+    """The outermost call, its running loops, and the thread that draws it."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -108,7 +108,7 @@ class _Call:
         self._ended = threading.Event()
 
     def show(self, *, at_once: bool) -> None:
-        """Draw it from now on and leave the last picture, or after some seconds and until it is hidden."""
+        """Draw it at once and keep the last state, or after some seconds and until it is hidden."""
         if at_once:
             import_module("rich")  # who asks for a bar is told that it is missing
         self._ended = threading.Event()
@@ -149,7 +149,7 @@ class _Call:
 class _Bar:
     """A bar drawn by rich: on a terminal, or in the cell of a notebook by a display that is updated (without widgets).
 
-    ``stays`` leaves the last picture, also in a file; else nothing is left.
+    ``stays`` keeps the last state, also in a file; otherwise the bar is removed.
     """
 
     def __init__(self, *, stays: bool) -> None:
@@ -171,7 +171,7 @@ class _Bar:
         )
 
     def draw(self, title: str, done: int, total: int | None, began: float) -> None:
-        """Show what goes on, how far it is and since when; without a ``total`` only that it goes on."""
+        """Show title, progress and elapsed time; without a ``total`` no progress."""
         progress = self._progress
         if self._title != (title, total):
             for task in progress.task_ids:
@@ -192,7 +192,7 @@ class _Bar:
             self._handle.update(table)
 
     def close(self) -> None:
-        """Take it away, but for what stays."""
+        """Remove the bar unless it stays."""
         if self._handle is not None:
             self._handle.update({"text/plain": ""}, raw=True)
         elif self._title is not None:
@@ -212,7 +212,7 @@ def _in_notebook() -> bool:
 
 
 def _is_visible() -> bool:
-    """Whether somebody sees a call that did not ask to be shown."""
+    """Whether a call that did not request a bar would be visible."""
     if not _in_notebook() and not _is_terminal(sys.stderr):
         return False
     processes: Any = sys.modules.get("multiprocessing.process")

@@ -1,4 +1,4 @@
-"""Arguments that every function of labels and probabilities takes besides its own: named once."""
+"""Arguments shared by all functions of labels and probabilities, defined once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TAKEN = {f"Unpack[{kind.__name__}]": tuple(kind.__annotations__) for kind in (C
 
 
 class SumsOfRows(Tabular):
-    """Stands for rows that are no longer available: base class of :class:`calibrant.Accumulator`."""
+    """Base class of :class:`calibrant.Accumulator`, which replaces rows that are no longer available."""
 
 
 def public_function(
@@ -61,11 +61,11 @@ def public_function(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``, or ``Unpack[ColumnOptions]``.
 
-    Its signature then names these options, as if it had written them out, and its docstring describes them; an unknown
-    keyword is a TypeError that names the function. A data frame is passed first, in place of the first two arguments:
-    labels and scores, or scores and ``y``. Functions that say nothing of rows in groups (``grouped``) take none: they
-    would answer as if all rows were independent. ``sums``: whether an Accumulator may stand in place of the rows, which
-    have been interpreted when they were added, with all other arguments or with those named.
+    Its signature then lists these options explicitly, and its docstring describes them; an unknown keyword is a
+    TypeError that names the function. A data frame is passed first, in place of the first two arguments: labels and
+    scores, or scores and ``y``. Functions that do not support rows in groups (``grouped``) reject them, as they would
+    treat all rows as independent. ``sums``: whether an Accumulator, whose rows were interpreted when they were added,
+    may replace the rows; a tuple names the other arguments that are allowed with it.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -122,12 +122,12 @@ def public_function(
 
 
 def asks_for_labels(notion: Any) -> bool:
-    """Whether a notion, or the name of one, is of rows that may have several labels."""
+    """Whether a notion, or its name, is for rows that may have several labels."""
     return bool(getattr(notion, "several", False)) or str(notion).partition(":")[0] == "multilabel"
 
 
 def _with_labels(given: dict[str, Any], options: Set[str]) -> tuple[tuple[()], dict[str, Any]]:
-    """Arguments with rows that have several labels, whatever these look like, validated."""
+    """Arguments with rows validated as having several labels, whatever they look like."""
     y_true, y_prob = given.get("y_true"), given.get("y_prob")
     if isinstance(y_true, (SumsOfRows, Predictions)) or isinstance(y_prob, Mapping) or "y_prob" not in given:
         return (), given
@@ -135,12 +135,12 @@ def _with_labels(given: dict[str, Any], options: Set[str]) -> tuple[tuple[()], d
     return (), {**given, "y_true": as_predictions(y_true, y_prob, multilabel=True, **about), "y_prob": None}
 
 
-#: Arguments that the added rows have settled, and their defaults.
+#: Arguments that are fixed by the added rows, and their defaults.
 _SETTLED = {"y_prob": None, "notion": "auto"} | {name: p.default for name, p in _OPTIONS.items()}
 
 
 def _beside_sums(title: str, given: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
-    """Arguments beside an Accumulator; TypeError for what its rows have settled, and for what needs them."""
+    """Arguments passed with an Accumulator; TypeError for those that its rows fix, and those that need rows."""
     out = {}
     for name, value in given.items():
         if name in _SETTLED:
@@ -154,7 +154,7 @@ def _beside_sums(title: str, given: Mapping[str, Any], known: Set[str]) -> dict[
 
 
 def _library(*given: Iterable[Any]) -> str | None:
-    """Library of the first frame or column among what is given; :class:`Predictions` know theirs."""
+    """Library of the first frame, column or :class:`Predictions` among the arguments."""
     for value in chain(*given):
         if isinstance(value, Predictions):
             found = value.library
@@ -166,7 +166,7 @@ def _library(*given: Iterable[Any]) -> str | None:
 
 
 def _refuse_groups(function: Callable[..., Any], given: Iterable[Any]) -> None:
-    """ValueError for predictions in groups, of a function that treats rows as independent."""
+    """ValueError for predictions in groups in a function that treats rows as independent."""
     if any(isinstance(value, Predictions) and value.groups is not None for value in given):
         raise ValueError(
             f"{function.__qualname__.removesuffix('.__init__')}() treats all rows as independent, but these "

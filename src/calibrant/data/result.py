@@ -1,4 +1,4 @@
-"""Base classes of results: one line, readable text, HTML, a dictionary, a table, a picture. Given once."""
+"""Base classes of results: their representation as a line, text, HTML, dictionary, table and figure."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from .writing import write_page
 Found = TypeVar("Found")
 K = TypeVar("K")
 V = TypeVar("V")
-#: Characters that a ``repr`` has at most.
+#: Maximum number of characters of a ``repr``.
 WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
 class Printable(Documented):
-    """Base of values that show themselves: ``repr`` has at most 200 characters; text and HTML begin with the finding.
+    """Base of values that print themselves: ``repr`` has at most 200 characters; text and HTML begin with the summary.
 
-    A subclass says that in a sentence, and has ``plot()`` or says why there is no picture; the order is given once.
+    A subclass defines the summary, and has ``plot()`` or a reason why there is no figure; the order is fixed here.
     """
 
-    #: Why there is no picture.
+    #: Reason why there is no figure.
     _unpictured: ClassVar[str] = ""
 
     if TYPE_CHECKING:  # a property, or a field
 
         @property
         def summary(self) -> str:
-            """The finding in one or two sentences."""
+            """The main finding in one or two sentences."""
 
     @abstractmethod
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        """Names and values to show, the most telling first."""
+        """Names and values to show, the most important first."""
 
     def __repr__(self) -> str:
         return one_line(type(self).__name__, self._shown())
@@ -51,16 +51,16 @@ class Printable(Documented):
         return fitted("\n".join(filter(None, [printable(self.summary), self._text()])))
 
     def _text(self) -> str:
-        """Numbers, as text."""
+        """Numbers as text."""
         return "\n".join(f"{name}: {short(value, _LONGEST_LINE)}" for name, value in self._shown())
 
     def _repr_html_(self) -> str:
-        """HTML for notebooks: the summary first, without scripts; nothing around it changes."""
+        """HTML for notebooks: the summary first, without scripts or effects outside the fragment."""
         parts = notebook.paragraph(self.summary), self._figure_html(), self._words_html()
         return notebook.fragment(*parts, name=getattr(self, "_data_name", ""))
 
     def _figure_html(self) -> str:
-        """The picture of ``plot()`` as SVG, or the reason why there is none."""
+        """Figure of ``plot()`` as SVG, or the reason why there is none."""
         plot = getattr(self, "plot", None)
         try:
             with notebook.for_page():
@@ -69,25 +69,25 @@ class Printable(Documented):
             return notebook.note(f"No picture: {error}.")
 
     def _words_html(self) -> str:
-        """Numbers, as HTML."""
+        """Numbers as HTML."""
         return notebook.preformatted(self._text())
 
 
 class Result(Printable):
-    """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold.
+    """Base of immutable results, with ``to_dict()`` for JSON.
 
     Attributes
     ----------
     n_samples : int
         Number of rows.
     n_groups : int or None
-        Number of groups of dependent rows; None where rows are taken as independent.
+        Number of groups of dependent rows; None if rows are treated as independent.
     n_classes : int
         Number of classes.
     classes : tuple of labels
         The labels, in column order.
     label : object
-        The class whose probability is judged; None for the confidence.
+        The class whose probability is evaluated; None for the confidence.
     level : float
         Level of the intervals.
     notion : str
@@ -101,9 +101,9 @@ class Result(Printable):
     title : str
         Title of the text and of the page.
     warnings : tuple of str
-        Reasons why numbers may be inaccurate; empty if there are none.
+        Reasons why results may be inaccurate; empty if there are none.
     audience : Audience
-        Whether a function or the command was asked: advice names what can be typed there.
+        Whether a function or the command made the result, so that advice names calls or options.
     """
 
     _fields_heading: ClassVar[str] = "Attributes"
@@ -112,14 +112,14 @@ class Result(Printable):
         return ((f.name, getattr(self, f.name)) for f in fields(cast(Any, self)) if f.repr)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings, for JSON (NaN and infinities as None)."""
+        """Return the result as plain lists, numbers and strings for JSON (NaN and infinities as None)."""
         return {name: jsonable(value) for name, value in self._shown()}
 
 
 class Tabular:
-    """Base of values with rows, which are given as a data frame."""
+    """Base of values with rows that can be returned as a data frame."""
 
-    #: Library of the frames of the rows, and name of their scores; set by :func:`with_origin`, not part of the value.
+    #: Library of the input's data frames, and name of its scores; set by :func:`with_origin`, not part of the value.
     _library: str | None = None
     _data_name: str = ""
 
@@ -128,22 +128,22 @@ class Tabular:
         """Columns of the table, by name."""
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Rows as a data frame.
+        """Return the rows as a data frame.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Default: the one that scores or labels came in, else the first of these that is installed. ImportError if
-            none is.
+            Default: the library that scores or labels came in, else the first of these that is installed. ImportError
+            if none is.
         """
         columns = {name: list(values) for name, values in self._columns().items()}
         return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
 
 
 def with_origin(library: str | None, found: Found, name: str = "") -> Found:
-    """The result, whose table is by default of the library of its rows, and whose page names them.
+    """Return the result with the library and name of its data, for ``to_frame()`` and pages.
 
-    These are no fields: the same numbers are the same value, whatever they came in.
+    These are not fields: equal numbers are equal values, whatever library they came from.
     """
     for one in found.values() if isinstance(found, dict) else [found]:
         if isinstance(one, Tabular):
@@ -155,18 +155,18 @@ def with_origin(library: str | None, found: Found, name: str = "") -> Found:
 class Table(Tabular, Result):
     """A result with rows."""
 
-    #: Columns that a notebook leaves to :meth:`to_frame`.
+    #: Columns that only :meth:`to_frame` shows, not a notebook.
     _unseen: ClassVar[tuple[str, ...]] = ()
 
-    #: Why some cells have no number.
+    #: Reason why some cells have no number.
     _blank: ClassVar[str] = ""
 
     def _marked(self) -> Sequence[bool]:
-        """Which rows a notebook marks; none by default."""
+        """Mask of the rows that a notebook marks; none by default."""
         return ()
 
     def _seen(self) -> Mapping[str, Sequence[Any]]:
-        """Columns of a notebook."""
+        """Columns shown in a notebook."""
         return {name: values for name, values in self._columns().items() if name not in self._unseen}
 
     def _words_html(self) -> str:
@@ -176,7 +176,7 @@ class Table(Tabular, Result):
 
 
 class Section(NamedTuple):
-    """A part of a page: a table by columns, with some rows marked, and what is to be said below it."""
+    """Part of a page: a table by columns, some rows of which may be marked, and a note below it."""
 
     name: str
     columns: Mapping[str, Sequence[Any]]
@@ -185,13 +185,13 @@ class Section(NamedTuple):
     folded: bool = False
 
     def html(self, level: int = 4) -> str:
-        """Heading, table and note; behind its name where it is folded."""
+        """Heading, table and note; collapsed under its name if folded."""
         inside = notebook.table(self.columns, self.marked) + notebook.note(self.note)
         return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name, level) + inside
 
 
 class LazyMapping(Mapping[K, V]):
-    """Names and what makes their values, each once. What makes them holds all it needs: no rows, and its own seed."""
+    """Mapping whose values are computed once, on first access; the functions hold no rows and have their own seeds."""
 
     def __init__(self, makers: Mapping[K, Callable[[], V]]) -> None:
         self._makers = dict(makers)
@@ -219,15 +219,15 @@ class WithPage:
     """Base of values with a page."""
 
     def to_html(self, path: str | PathLike[str] | None = None, *, name: str | None = None) -> str:
-        """One self-contained HTML page, as text; also written to a file if a path is given. Needs the extra ``cli``.
+        """Return one self-contained HTML page, and write it to a file if a path is given. Needs the extra ``html``.
 
         Parameters
         ----------
         path : str or path-like, optional
             File to write the page to.
         name : str, optional
-            Name of the data, at the foot of the page beside date and version; default: that of the column of scores,
-            where they came in one.
+            Name of the data, shown with date and version at the foot of the page; default: the name of the column of
+            scores, if they came in one.
 
         Returns
         -------
@@ -241,17 +241,17 @@ class WithPage:
 
 
 class Paged(WithPage, Table):
-    """A result with a page of its own: a sentence first, then tables, the details folded away."""
+    """A result with an HTML page: a summary, then tables, with the details collapsed."""
 
     if TYPE_CHECKING:  # a field, or the same for all
 
         @property
         def title(self) -> str:
-            """Above the page."""
+            """Title of the page."""
 
     @abstractmethod
     def _sections(self) -> list[Section]:
-        """Tables of the page, the most telling first."""
+        """Tables of the page, the most important first."""
 
     def _words_html(self, level: int = 4) -> str:
         text = notebook.folded("as text", notebook.preformatted(self._text()))
@@ -259,19 +259,19 @@ class Paged(WithPage, Table):
 
 
 class Drawn(Printable):
-    """Base of values that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
+    """Base of values that can be drawn by a display of :mod:`calibrant.plot`, which they name."""
 
     display: ClassVar[str]
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw it, on given axes or on a new figure; returns the display. Needs matplotlib (extra ``plot``).
+        """Draw the result on given axes or a new figure, and return the display. Needs matplotlib (extra ``plot``).
 
         The options are those of the display's ``plot``.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **options
             Options of the display's ``plot``.
         """
@@ -283,7 +283,7 @@ class Picture(Drawn, Result):
 
 
 class Measure(NamedTuple):
-    """A number with its interval (NaN where there is none), and what it ideally is."""
+    """A number with its interval (NaN if there is none), and its ideal value."""
 
     name: str
     value: float
@@ -292,22 +292,22 @@ class Measure(NamedTuple):
 
 
 class MeasuresDrawn(Picture):
-    """A result of several numbers, drawn side by side."""
+    """A result of several numbers that are drawn side by side."""
 
     display: ClassVar[str] = "IntervalDisplay"
-    #: Whether all are of one unit, so that they share an axis.
+    #: Whether all numbers have the same unit and share an axis.
     one_unit: ClassVar[bool] = True
-    #: Name of the mark that each has, where they share an axis and not one ideal; and what the axis shows.
+    #: Name of the mark of each number, for a shared axis with different ideal values; and label of the axis.
     mark_name: ClassVar[str] = ""
     axis_name: ClassVar[str] = ""
 
     @abstractmethod
     def measured(self) -> list[Measure]:
-        """Numbers that are drawn, in order."""
+        """Numbers to draw, in order."""
 
 
 class Curve(Picture, Table):
-    """A picture with a row per point, of which text and HTML show some."""
+    """A result that can be drawn, with one row per point; text and HTML show some of the rows."""
 
     _at_most: ClassVar[int] = 11
 
@@ -328,7 +328,7 @@ class Curve(Picture, Table):
 
 
 def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
-    """``Name(first=1, …)`` with as many parts as fit; ``…`` stands for the others."""
+    """Format ``Name(first=1, …)`` with as many parts as fit; ``…`` stands for the others."""
     parts: list[str] = []
     left = WIDEST - len(name) - len("(, …)")
     for key, value in shown:
@@ -342,7 +342,7 @@ def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
 
 
 def short(value: Any, longest: int = _LONGEST_PART) -> str:
-    """A value in few characters: numbers with four digits, and for long values their type and length."""
+    """Format a value in few characters: numbers with four digits, long values by type and length."""
     value = (
         value.item()
         if isinstance(value, np.generic) or (np.ndim(value) == 0 and isinstance(value, np.ndarray))
@@ -367,7 +367,7 @@ def short(value: Any, longest: int = _LONGEST_PART) -> str:
 
 
 def _number(value: float) -> str:
-    """Four digits, without a power of ten."""
+    """Format a number with four digits, without a power of ten."""
     if 1e4 <= abs(value) < 1e12:
         return f"{value:,.0f}"
     if 0 < abs(value) < 1e-4:
@@ -376,7 +376,7 @@ def _number(value: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
+    """Convert NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -385,7 +385,7 @@ def plain(value: Any) -> Any:
 
 
 def jsonable(value: Any) -> Any:
-    """A value as JSON can hold it: results as dictionaries, dates and times in ISO 8601, other kinds as their text."""
+    """Convert a value for JSON: results to dictionaries, dates and times to ISO 8601, other types to text."""
     if isinstance(value, Result):
         return value.to_dict()
     if isinstance(value, Mapping):

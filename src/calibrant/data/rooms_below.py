@@ -1,4 +1,4 @@
-"""Functions of lower rooms that upper ones need; `calibrant` sets them at import: displays, pages, names."""
+"""Functions whose import would be circular, set by `calibrant` at import: displays, pages, names."""
 
 from __future__ import annotations
 

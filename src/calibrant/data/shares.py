@@ -1,4 +1,4 @@
-"""Shares: rows of which a part had the outcome, k of n, as two weighted rows with one outcome each."""
+"""Shares (k of n): rows in which a fraction had the outcome, as two weighted rows with one outcome each."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from .labels import check_label_list, check_pos_label, is_missing
 from .types import AnyArray, FloatArray, IntArray, Label
 
-#: Rounding errors of a share, in units of its dtype, by which k = w·y may differ from a whole number.
+#: Number of rounding units of a share's dtype by which k = w·y may differ from a whole number.
 ROUNDINGS = 4
 
 
 class SplitRows(NamedTuple):
-    """Rows with one outcome each, made of rows with shares.
+    """Rows with one outcome each, split from rows with shares.
 
     Attributes
     ----------
     truth : ndarray of shape (m,)
-        Labels: the one that the shares are of, then the other one.
+        Labels: the one that the shares refer to, then the other.
     weights : ndarray of shape (m,)
     given : ndarray of shape (m,)
-        The row that each is a part of, ascending.
+        The given row that each is a part of, ascending.
     """
 
     truth: AnyArray
@@ -34,7 +34,7 @@ class SplitRows(NamedTuple):
     def of(
         cls, shares: FloatArray, eps: float, weights: FloatArray, labels: Sequence[Any] | None, pos_label: Any
     ) -> SplitRows:
-        """The label with weight w·y, and the other with w·(1 - y); one row where the share is 0 or 1."""
+        """Split shares into the label with weight w·y and the other with w·(1 - y); one row if the share is 0 or 1."""
         hit, other = two_labels(labels, pos_label)
         with_label, without = parts_of(shares, weights, eps)
         given = np.repeat(np.arange(len(shares)), 1 + ((shares > 0) & (shares < 1)))
@@ -45,9 +45,9 @@ class SplitRows(NamedTuple):
 
 
 def parts_of(shares: FloatArray, weights: FloatArray, eps: float) -> tuple[FloatArray, FloatArray]:
-    """Weights w·y and w·(1 - y): whole numbers where w is one and w·y differs from one by rounding errors only.
+    """Weights w·y and w·(1 - y), whole numbers if w is one and w·y differs from one only by rounding.
 
-    The share k / n of n = w draws is k of n, which counts as so many repeats.
+    The share k / n of n = w draws then counts as k of n repeats.
     """
     part = weights * shares
     whole = np.rint(part)
@@ -56,9 +56,9 @@ def parts_of(shares: FloatArray, weights: FloatArray, eps: float) -> tuple[Float
 
 
 def read_shares(truth: AnyArray) -> tuple[FloatArray, float] | None:
-    """Shares (n,) float64, and the rounding unit of their dtype; None where labels are no numbers between 0 and 1.
+    """Shares (n,) float64, and the rounding unit of their dtype; None if the values are labels.
 
-    Numbers are shares where one of them lies between 0 and 1: of 0 and 1 only they are labels.
+    Numbers are shares if one of them lies strictly between 0 and 1; if all are 0 or 1, they are labels.
     """
     if truth.dtype.kind == "O" and len(truth) and not isinstance(truth[0], (str, bytes)):
         items = truth.tolist()
@@ -83,7 +83,7 @@ def read_shares(truth: AnyArray) -> tuple[FloatArray, float] | None:
 
 
 def check_shares(shares: FloatArray, scores: FloatArray) -> None:
-    """ValueError for shares beside scores that they cannot be of."""
+    """ValueError for shares with scores that they cannot belong to."""
     row = int(np.argmax((shares > 0) & (shares < 1)))
     if scores.ndim == 2 and scores.shape[1] != 2:
         raise ValueError(
@@ -98,7 +98,7 @@ def check_shares(shares: FloatArray, scores: FloatArray) -> None:
 
 
 def two_labels(labels: Sequence[Any] | None, pos_label: Any) -> tuple[Label, Label]:
-    """The label that shares are of, 1 where it is a label, else ``pos_label`` or the second one; and the other."""
+    """The label that shares refer to (1 if it is a label, else ``pos_label`` or the second), and the other."""
     pos_label = check_pos_label(pos_label)
     if labels is None:
         if pos_label in (None, -1, 0, 1):

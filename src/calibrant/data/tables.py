@@ -1,4 +1,4 @@
-"""Tables from files (CSV, Parquet, NDJSON, Arrow), read whole or by pieces. Needs polars (extra ``cli``)."""
+"""Tables from files (CSV, Parquet, NDJSON, Arrow), read whole or in pieces. Needs polars (extra ``cli``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .printing import without_middle
 from .types import AnyArray
 from .writing import scratch_file
 
-#: Bytes that are copied at a time.
+#: Number of bytes copied at a time.
 _PIECE = 1 << 18
 
 
@@ -39,7 +39,7 @@ class Headed:
         self.columns = columns
 
     def find(self, pattern: str, role: str) -> list[str]:
-        """Columns named by a name or a glob; ValueError lists what there is."""
+        """Columns that match a name or a glob; ValueError lists the columns if there are none."""
         found = [pattern] if pattern in self.columns else [c for c in self.columns if fnmatchcase(c, pattern)]
         if not found:
             raise ValueError(
@@ -48,7 +48,7 @@ class Headed:
         return found
 
     def find_one(self, pattern: str, role: str) -> str:
-        """The only column that a name or a glob names."""
+        """The only column that matches a name or a glob."""
         found = self.find(pattern, role)
         if len(found) != 1:
             raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
@@ -56,7 +56,7 @@ class Headed:
 
 
 class ScannedTable(Headed):
-    """Files that are read as one table, scanned lazily: ``frame`` is a lazy frame of polars.
+    """Files read as one table, scanned lazily: ``frame`` is a lazy frame of polars.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ScannedTable(Headed):
     file_format : str
         One of ``FORMATS``.
     values : sequence of mappings, optional
-        Columns that have one value in a file, for each file.
+        For each file, columns with a constant value.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ScannedTable(Headed):
             raise
 
     def _combine(self) -> None:
-        """The table of all files, with columns as they are known to be read."""
+        """Combine all files into one table, with the known types of columns."""
         self.frame = self._all(self.parts())
         self._schema = self.frame.collect_schema()
         self.columns = self._schema.names()
@@ -115,7 +115,7 @@ class ScannedTable(Headed):
         ]
 
     def pieces(self, n_bytes: int) -> list[Any]:
-        """Lazy frames of the rows of a file each, several for a file of more than ``n_bytes``."""
+        """Lazy frames of the rows of each file, several for a file of more than ``n_bytes``."""
         import polars as pl
 
         found = []
@@ -126,7 +126,7 @@ class ScannedTable(Headed):
         return found
 
     def read_as(self, labels: Sequence[str | None] = (), numbers: Sequence[str | None] = ()) -> None:
-        """Say which columns are labels and which numbers, before rows are read: fields of CSV are text until then."""
+        """Declare columns of labels and of numbers before rows are read: fields of CSV are text until then."""
         if self.file_format == "ndjson":  # values of two kinds are told before an engine meets them
             import polars as pl
 
@@ -143,7 +143,7 @@ class ScannedTable(Headed):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Kind of each column."""
+        """Type of each column."""
         return dict(self._schema)
 
     def __enter__(self) -> Self:
@@ -156,10 +156,10 @@ class ScannedTable(Headed):
             self.close()
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release open resources."""
 
     def _explain(self, error: BaseException | None) -> None:
-        """Raise ValueError with the line that is why polars cannot read a file of text."""
+        """Raise ValueError that names the line that polars cannot read in a text file."""
         import polars as pl
 
         if error is None or not any(isinstance(e, pl.exceptions.PolarsError) for e in (error, error.__cause__)):
@@ -175,14 +175,14 @@ class FileTable(ScannedTable):
     Parameters
     ----------
     path : str
-        File, or ``"-"`` for standard input. It, and a named pipe, is copied to a temporary file, not held in memory.
+        File, or ``"-"`` for standard input, which like a named pipe is copied to a temporary file, not held in memory.
     file_format : str, optional
         One of ``FORMATS``; inferred by default from the suffix, else from the first bytes.
 
     Attributes
     ----------
     groups : str or None
-        Column of groups, where the file itself says so.
+        Column of groups, if the file itself declares one.
     """
 
     groups: str | None = None
@@ -212,7 +212,7 @@ class FileTable(ScannedTable):
             self._spool = self._spool.pop_all()
 
     def _copy(self, pipe: BufferedReader) -> None:
-        """Copy what can be read once only to a temporary file."""
+        """Copy input that can be read only once to a temporary file."""
         # Polars lets the system take up a read again after Ctrl-C, so that a wait for rows would never end.
         if hasattr(signal, "siginterrupt"):
             signal.siginterrupt(signal.SIGINT, True)
@@ -228,11 +228,11 @@ class FileTable(ScannedTable):
         self._spool.close()
 
     def check_numeric(self, column: str, purpose: str = "") -> None:
-        """Refuse a column that holds no numbers."""
+        """Raise an error for a column without numbers."""
         _check_numeric(column, self._schema[column], purpose)
 
     def distinct(self, column: str, *, shares: bool = False) -> list[Any]:
-        """Sorted distinct labels of a column, whole floats as ints; ValueError where one is missing or no label.
+        """Sorted distinct labels of a column, whole floats as ints; ValueError if one is missing or invalid.
 
         With ``shares``, numbers between 0 and 1 are shares of the label 1, and the labels are 0 and 1.
         """
@@ -263,7 +263,7 @@ class FileTable(ScannedTable):
         return sorted(int(v) if isinstance(v, float) else v for v in values.to_list())
 
     def first_row(self, column: str, value: Any) -> int:
-        """First row where a column holds a value; None stands for a missing one."""
+        """First row in which a column has a value; None stands for a missing value."""
         import polars as pl
 
         held = pl.col(column)
@@ -281,14 +281,14 @@ class FileTable(ScannedTable):
         return int(self.frame.select(pl.len()).collect(engine="streaming").item())
 
     def batches(self, columns: Sequence[str] | None = None, size: int | None = None) -> Iterator[Any]:
-        """Frames of ``size`` rows (None: all at once), in order, of some columns (None: all)."""
+        """Yield frames of ``size`` rows (None: all at once) in order, with some columns (None: all)."""
         chosen = self.frame if columns is None else self.frame.select(list(dict.fromkeys(columns)))
         yield from [chosen.collect()] if size is None else chosen.collect_batches(chunk_size=size)
 
     def sample(self, columns: Sequence[str], most: int, seed: int, size: int) -> tuple[Any, AnyArray]:
-        """Some columns of at most ``most`` rows, drawn at random if there are more; and their numbers, ascending.
+        """Some columns of at most ``most`` rows, a random sample if there are more; and their ascending row numbers.
 
-        Every row has a random key, and those with the smallest are kept: memory for twice as many.
+        Every row has a random key, and rows with the smallest keys are kept: memory for twice as many rows.
         """
         import polars as pl
 
@@ -311,14 +311,14 @@ class FileTable(ScannedTable):
 
 
 def _smallest(keys: AnyArray, most: int) -> AnyArray:
-    """Places of the smallest keys, ascending."""
+    """Positions of the smallest keys, ascending."""
     if keys.size <= most:
         return np.arange(keys.size)
     return np.sort(np.argpartition(keys, most - 1)[:most])
 
 
 def as_numbers(batch: Any, columns: Sequence[str]) -> Any:
-    """Columns of text as the numbers they say; ValueError names the first row that says none."""
+    """Parse columns of text as numbers; ValueError names the first row that is not a number."""
     text = [name for name in columns if str(batch[name].dtype) == "String"]
     return batch.with_columns(**as_said(batch.lazy(), (), text)[0]) if text else batch
 

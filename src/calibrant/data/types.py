@@ -15,7 +15,7 @@ RandomState: TypeAlias = int | np.random.Generator | None
 
 
 class Interval(NamedTuple):
-    """A closed interval; both ends are NaN where none can be given.
+    """A closed interval; both ends are NaN if there is none.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
     See Also
     --------
-    calibrant.results.Estimate : A result that has one.
+    calibrant.results.Estimate : A result with an interval.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The only place that judges user input: anything array-like in, `Predictions` or a clear error out."""
+"""The only place that validates user input: anything array-like in, `Predictions` or a clear error out."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .weights import ones_or
 
 #: How far outside [0, 1] a score may lie and still count as rounding noise, by dtype of the scores.
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
-#: How far a row of probabilities may sum from 1, by dtype of the scores.
+#: How far from 1 a row of probabilities may sum, by dtype of the scores.
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
-#: Values worked on at a time where several passes read them: they stay in the cache.
+#: Values processed at a time by several passes: they stay in the cache.
 _TILE = 1 << 15
 #: The bit pattern of 1.0, by dtype of the scores.
 _ONE = {np.dtype(t): np.ones((), t).view(f"u{np.dtype(t).itemsize}") for t in (np.float32, np.float64)}
@@ -56,30 +56,30 @@ def as_predictions(
     multilabel: bool | None = None,
     ignore_index: int | None = None,
 ) -> Predictions:
-    """Validate labels and probabilities once and return :class:`Predictions`.
+    """Validate labels and probabilities once, and return :class:`Predictions`.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), one-hot (n, K), of several labels (n, L), or (N, d1, …), or Predictions
         Observed labels: int, bool, str or categorical; one-hot rows have their 1 in the column of the label; rows of
-        several labels, or of none, have a 1 in the column of each label. For two classes also shares in [0, 1]: of the
-        draws of each row, how many had label 1 (see Notes). NumPy, list, pandas / polars / pyarrow column, torch
-        tensor, anything with ``__array__`` or DLPack. Predictions that were validated before replace all arguments and
-        are returned unchanged.
+        several labels, or of none, have a 1 in the column of each label. For two classes also shares in [0, 1]: the
+        fraction of the draws of each row with label 1 (see Notes). NumPy, list, pandas / polars / pyarrow column, torch
+        tensor, anything with ``__array__`` or DLPack. Validated predictions replace all arguments and are returned
+        unchanged.
     y_prob : array-like of shape (n,), (n, K) or (N, K, d1, …)
         1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column per class in
-        ``labels`` order. More axes: pixels of images or tokens of texts, each place a row, with classes in axis 1; or
-        of the shape of ``y_true``: the probability of ``pos_label`` at each place.
+        ``labels`` order. More axes: pixels of images or tokens of texts, each of which is a row, with classes in axis
+        1; or, in the shape of ``y_true``, the probability of ``pos_label`` for each.
     labels : sequence of K labels, optional
-        Column order; a frame whose columns carry these labels as names is read by name. Default: a frame's column
-        names, which must be the labels, or the labels with one prefix or suffix (``p_cat``, ``p_dog``), but for
-        case and spelling of numbers (``True``, ``1.0``, ``01`` are 1). Without names, or with names that only
-        count (``f0``, ``column_0``): the sorted unique labels when there are K of them, else ``0 … K-1`` when
-        ``y_true`` holds such integers and 0 is among them.
+        Column order; the columns of a frame that have these labels as names are matched by name. Default: a frame's
+        column names, which must be the labels, or the labels with one prefix or suffix (``p_cat``, ``p_dog``), up to
+        case and spelling of numbers (``True``, ``1.0``, ``01`` are 1). Without names, or if names only count
+        (``f0``, ``column_0``): the sorted unique labels if there are K of them, else ``0 … K-1`` if ``y_true``
+        holds such integers including 0.
     pos_label : label, optional
         The label that a 1-D ``y_prob`` is the probability of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
-        Non-negative, finite, not all zero. Whole numbers equal repeated rows. Beside shares k / n: the number n.
+        Non-negative, finite, not all zero. Whole numbers equal repeated rows. With shares k / n: the number n.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|``. Default 1e-5 (float64), 1e-4 (float32), 1e-2 (float16).
     from_logits : bool, default False
@@ -87,28 +87,28 @@ def as_predictions(
         probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
     groups : array-like of shape (n,), optional
         The group of each row: rows of a prompt, patients of a hospital, forecasts of one event. Rows of one group may
-        depend on each other in any way, groups are independent. Intervals, bands and tests then account for the number
-        of groups; without groups rows are treated as independent. For pixels or tokens: one value per image or text,
-        (N,), or per place; ``"first-axis"``: each image or text is a group.
+        depend on each other in any way; groups are independent. Intervals, bands and tests then account for the number
+        of groups; without groups, rows are treated as independent. For pixels or tokens: one value per image or text,
+        (N,), or per pixel or token; ``"first-axis"``: each image or text is a group.
     group_average : {"micro", "macro"}, default "micro"
-        ``"micro"``: rows have equal weight. ``"macro"``: groups have, however many rows they have: weights are divided
-        by their sum in the group.
+        ``"micro"``: rows have equal weight. ``"macro"``: groups have equal weight, whatever their size: weights are
+        divided by their sum in the group.
     label, prob, weight : str, or list of str, optional
         Names of columns of a data frame that is passed in place of ``y_true`` and ``y_prob``: ``label="y", prob="p"``,
-        or ``prob=["p_cat", "p_dog"]``, as :func:`calibrant.from_frame` takes them. ``groups`` may then name a column
-        too, and so may ``by`` and ``features`` of functions that have them; :func:`calibrant.compare_models` takes a
-        list as a column per model, or a mapping of the names of models to columns.
+        or ``prob=["p_cat", "p_dog"]``, as in :func:`calibrant.from_frame`. ``groups`` may then name a column too, as
+        may ``by`` and ``features`` in functions that have them; :func:`calibrant.compare_models` takes a list with one
+        column per model, or a mapping of the names of models to columns.
     multilabel : bool, optional
         Whether a row may have any number of the labels, so that each column of ``y_true`` and ``y_prob`` (n, L) is a
-        two-class problem (:class:`calibrant.notions.Multilabel`). Default: where some row of ``y_true`` (n, L) has
+        two-class problem (:class:`calibrant.notions.Multilabel`). Default: True if some row of ``y_true`` (n, L) has
         none, or several.
     ignore_index : int, optional
-        Rows (places) with this label are left out, whatever their scores: unlabelled pixels, padding.
+        Rows (pixels, tokens) with this label are left out, whatever their scores: unlabelled pixels, padding.
 
     Returns
     -------
     Predictions
-        The validated rows, which every function takes in place of ``y_true`` and ``y_prob``.
+        The validated rows, which all functions take in place of ``y_true`` and ``y_prob``.
 
     Raises
     ------
@@ -118,26 +118,26 @@ def as_predictions(
     See Also
     --------
     calibrant.Predictions : The result, field by field.
-    calibrant.from_frame : Sums of the rows of a lazy frame, for data that do not fit in memory.
-    calibrant.Accumulator : Sums of rows that arrive in pieces.
+    calibrant.from_frame : Sums the rows of a lazy frame, for data that do not fit in memory.
+    calibrant.Accumulator : Sums rows that arrive in pieces.
 
     Notes
     -----
     Scores outside [0, 1] by no more than 1e-9 (float64), 1e-6 (float32) or 2e-3 (float16) are rounding
-    noise and are moved onto the end. float32 scores stay float32, float16 become float32, integers and
-    booleans float64. Cost: two passes over ``y_prob``, no copy of a float array that is clean.
+    noise and are clipped. float32 scores stay float32; float16 becomes float32; integers and booleans become
+    float64. Cost: two passes over ``y_prob``; a clean float array is not copied.
 
-    **Shares.** Floats ``y_true`` in [0, 1], one of them strictly between, are shares of the label 1 (of ``pos_label``,
-    or the second of ``labels``, where 1 is not a label): k of n draws, or votes of annotators. Floats that are 0 or 1
-    without exception stay labels. A row with share y and weight w is two rows of the same score: the outcome 1 with
-    weight w·y, and 0 with weight w·(1 - y), of which a weight of 0 is left out. All functions work with these rows and
-    count them in ``n_samples``; :attr:`Predictions.given` says which given row each is a part of. Arguments with a
-    value per row (``groups``, ``by``, ``features``) have one per given row. Where w = n is a whole number and w·y
-    differs from one by rounding only, weights are counts: n independent draws. Draws of one row that depend on each
-    other need ``groups=range(len(y_true))``. Other weights are relative: the parts then count as independent rows
-    (Kish's size), whose variance is never less than that of a share. Where rows are drawn or dealt to folds, the parts
-    of a row stay together. :func:`calibrant.estimate` and :func:`calibrant.report` warn where counts of neighbouring
-    scores vary more than independent draws do.
+    **Shares.** Floats ``y_true`` in [0, 1], at least one strictly between, are shares of the label 1 (of ``pos_label``,
+    or the second of ``labels``, if 1 is not a label): k of n draws, or votes of annotators. Floats that are all 0 or 1
+    stay labels. A row with share y and weight w becomes two rows with the same score: the outcome 1 with weight w·y,
+    and the outcome 0 with weight w·(1 - y); a share of 0 or 1 gives one row. All functions use these rows and count
+    them in ``n_samples``; :attr:`Predictions.given` maps each to its given row. Arguments with a value per row
+    (``groups``, ``by``, ``features``) have one per given row. If w = n is a whole number and w·y differs from one only
+    by rounding, weights are counts: n independent draws. Draws of one row that depend on each other need
+    ``groups=range(len(y_true))``. Other weights are relative: the parts then count as independent rows (Kish's size),
+    whose variance is never less than that of a share. Resampling and splits into folds keep the parts of a row
+    together. :func:`calibrant.estimate` and :func:`calibrant.report` warn if counts of neighbouring scores vary more
+    than independent draws do.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def as_predictions(
 
 
 def _several(rows: GivenRows, pos_label: Any, library: str | None, *, soft: bool) -> Predictions:
-    """Predictions of several labels."""
+    """Predictions with several labels per row."""
     if pos_label is not None:
         raise ValueError(f"pos_label is for one label per row; y_true has {rows.truth.shape[1]} (got {pos_label!r})")
     order, classes = rows.columns_of_labels()
@@ -237,7 +237,7 @@ def _several(rows: GivenRows, pos_label: Any, library: str | None, *, soft: bool
 
 
 class GivenRows(NamedTuple):
-    """Arguments with a value for each row: read, and of one length; scores and labels not judged by each other yet.
+    """Arguments with a value for each row, read and of equal length; scores and labels not yet checked together.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class GivenRows(NamedTuple):
     scores : ndarray of shape (n,) or (n, K)
         float32 or float64.
     eps : float
-        Of the dtype in which the scores came.
+        Machine epsilon of the dtype in which the scores came.
     columns : tuple of str or None
         Names of the columns of scores.
     labels : sequence or None
@@ -266,11 +266,11 @@ class GivenRows(NamedTuple):
 
     @property
     def together(self) -> IntArray | None:
-        """As :attr:`Predictions.together`."""
+        """See :attr:`Predictions.together`."""
         return self.given if self.groups is None else self.groups
 
     def columns_of_labels(self) -> tuple[list[int] | None, tuple[Label, ...]]:
-        """Order of the columns of scores (None = as it is) and the labels, where rows have several."""
+        """Order of the columns of scores (None = unchanged) and the labels, if rows have several labels."""
         k = self.truth.shape[1]
         classes = check_label_list(range(k) if self.labels is None else self.labels, k)
         unnamed = self.columns is None or only_count(self.columns)
@@ -289,7 +289,7 @@ class GivenRows(NamedTuple):
         ignore_index: int | None = None,
         pos_label: Any = None,
     ) -> GivenRows:
-        """Read all arguments that have a value for each row: the one gate, of measures and of calibrators."""
+        """Read all arguments that have a value for each row: the one entry point of measures and calibrators."""
         check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
         truth, truth_columns = to_array(y_true, "y_true")
         scores, eps, columns = read_scores(y_prob)
@@ -334,7 +334,7 @@ def read_labels(y_true: Any) -> AnyArray:
 
 
 def read_truth(y_true: Any) -> tuple[AnyArray, tuple[str, ...] | None]:
-    """Labels of one kind, (n,), or of several labels which each row has, (n, L), and their names."""
+    """Labels of one kind, (n,), or indicators of several labels per row, (n, L); and the names of columns."""
     truth, names = to_array(y_true, "y_true")
     if truth.ndim == 2 and truth.shape[1] > 1:
         return check_zero_one(truth).astype(np.int64), names
@@ -348,7 +348,7 @@ def read_scores(scores: Any) -> tuple[FloatArray, float, tuple[str, ...] | None]
 
 
 def check_probabilities(values: FloatArray, eps: float, sum_tolerance: float | None = None) -> FloatArray:
-    """Judge scores that are probabilities: each lies in [0, 1], and the rows of a matrix sum to 1."""
+    """Check that probabilities lie in [0, 1], and that the rows of a matrix sum to 1."""
     return _in_range(values, eps) if values.ndim == 1 else _on_simplex(values, eps, sum_tolerance)
 
 
@@ -359,12 +359,12 @@ def read_probabilities(y_prob: Any) -> FloatArray:
 
 
 def check_sum_tolerance(tolerance: Any) -> float | None:
-    """Judge how far from 1 rows of probabilities may sum; None is what suits their dtype."""
+    """Check how far from 1 rows of probabilities may sum; None depends on their dtype."""
     return None if tolerance is None else check_number("sum_tolerance", tolerance, least=0, instead="None or ")
 
 
 def check_finite(values: FloatArray, what: str = "be finite", most: float = np.inf) -> None:
-    """Judge scores that may be any finite numbers, or up to a size."""
+    """Check scores that may be any finite numbers, or numbers up to a size."""
     finite = np.isfinite(values) & (np.abs(values) <= min(most, float(np.finfo(values.dtype).max)))
     if not finite.all():
         raise ValueError(f"y_prob must {what}; {_at(values, _first(~finite))}")
@@ -383,7 +383,7 @@ def _one_column(array: AnyArray, name: str) -> AnyArray:
 
 
 def _scores(array: AnyArray) -> tuple[FloatArray, float]:
-    """Shape and dtype of the scores; returns floats and the epsilon of the dtype they came in."""
+    """Check shape and dtype of the scores; return floats and the epsilon of the dtype they came in."""
     if array.ndim not in (1, 2):
         raise ValueError(f"y_prob must be 1-D (n,) or 2-D (n, K); got {array.ndim}-D, shape {array.shape}")
     if array.ndim == 2 and array.shape[1] == 1:
@@ -414,7 +414,7 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
 
 
 def _from_objects(array: AnyArray, name: str) -> AnyArray:
-    """Object arrays of real numbers are accepted, anything else is named with its row."""
+    """Convert an object array of real numbers; anything else is an error that names its row."""
     for position, item in np.ndenumerate(array):
         if (
             item is None
@@ -440,7 +440,7 @@ def _clean(values: FloatArray) -> bool:
     """Whether every value lies in [0, 1], in one pass.
 
     Read as unsigned integers, the floats 0 … 1 are exactly the patterns up to that of 1.0: negative
-    numbers carry the sign bit, and infinities and NaN lie above. -0.0 is caught too and judged slowly.
+    numbers carry the sign bit, and infinities and NaN lie above. -0.0 is caught too and checked slowly.
     """
     limit = _ONE[values.dtype]
     bits = values.reshape(-1).view(limit.dtype)
@@ -448,7 +448,7 @@ def _clean(values: FloatArray) -> bool:
 
 
 def _in_range(values: FloatArray, eps: float) -> FloatArray:
-    """Values in [0, 1], rounding noise moved onto the ends; an error with the first offender otherwise."""
+    """Values in [0, 1] with rounding noise clipped; otherwise an error with the first offender."""
     if _clean(values):
         return values
     check_finite(values)
@@ -470,7 +470,7 @@ def _at(values: AnyArray, where: tuple[int, ...]) -> str:
 
 
 def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> FloatArray:
-    """Rows of probabilities: each value in [0, 1] and each row sums to 1 within the tolerance."""
+    """Check rows of probabilities: each value lies in [0, 1], each row sums to 1 within the tolerance."""
     if tolerance is None:
         tolerance = SUM_TOLERANCE[_dtype_of(eps)]
     else:
@@ -499,7 +499,7 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
 
 
 def read_numbers(name: str, values: Any, n: int | None = None) -> AnyArray:
-    """Judge numbers that rows have, in their own dtype: finite, and not negative."""
+    """Check one number per row, in its own dtype: finite, and not negative."""
     array = _one_column(to_array(values, name)[0], name)
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
@@ -516,7 +516,7 @@ def read_numbers(name: str, values: Any, n: int | None = None) -> AnyArray:
 
 
 def read_weights(sample_weight: Any, n: int) -> FloatArray | None:
-    """Judge the ``sample_weight`` argument."""
+    """Check the ``sample_weight`` argument."""
     if sample_weight is None:
         return None
     weights = read_numbers("sample_weight", sample_weight, n).astype(np.float64)
@@ -532,7 +532,7 @@ def _alike(groups: IntArray, weights: FloatArray | None) -> FloatArray:
 
 
 def check_weight_range(weights: FloatArray) -> None:
-    """ValueError for weights that are all zero, or whose squares floats do not hold."""
+    """ValueError for weights that are all zero, or whose squares overflow or underflow."""
     if not weights.any():
         raise ValueError("sample_weight must not be all zero")
     with np.errstate(over="ignore", under="ignore"):

@@ -1,4 +1,4 @@
-"""Functions of weights that many rooms need: small and pure, each written once."""
+"""Small pure functions of weights that many modules share."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from .types import AnyArray, FloatArray, IntArray
 
 
 def ones_or(weights: FloatArray | None, n_rows: int) -> FloatArray:
-    """Weights as float64; one each where there are none."""
+    """Weights as float64; ones if there are none."""
     return np.ones(n_rows) if weights is None else weights.astype(np.float64, copy=False)
 
 
 def repeats(weights: FloatArray) -> IntArray:
-    """Places of rows, each as often as its whole-number weight says."""
+    """Indices of rows, each repeated by its whole-number weight."""
     return np.repeat(np.arange(weights.size), weights.astype(np.intp))
 
 
 def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
-    """Weight of each row's variance in that of the weighted sum: repeats add up, other weights are squared."""
+    """Weight of each row's variance in that of the weighted sum: repeats add, other weights are squared."""
     return weights if integral else weights**2
 
 
 def rest_of(shares: FloatArray) -> FloatArray:
-    """The rest of 1 beside each share; hardly anything beside all."""
+    """One minus each share, but at least 1e-12."""
     return np.maximum(1 - shares, 1e-12)
 
 
 def are_binary(outcomes: AnyArray) -> bool:
-    """Whether outcomes are 0 or 1 each, as all are but those of changed residuals."""
+    """Whether all outcomes are 0 or 1, as always except with changed residuals."""
     return outcomes.dtype.kind in "biu" or bool(((outcomes == 0) | (outcomes == 1)).all())
 
 

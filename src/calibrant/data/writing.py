@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never replace a file by accident."""
+"""Write files atomically, and never replace a file by accident."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # stands for the module
 
-#: Characters of a file's name in that of its temporary file, where host, process and random bytes have room too.
+#: Number of characters of a file's name in that of its temporary file, with room for host, process and random bytes.
 _LONGEST, _RANDOM_BYTES = 30, 8
 _SCRATCH = "scratch"
-#: Errors of full disks and missing rights, from any library.
+#: Errors of full disks and missing permissions, from any library.
 _FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
 
 
 def check_free(
     path: Path, *, force: bool, advice: str = "pass force=True", taken: Mapping[str, str | Path | None] | None = None
 ) -> None:
-    """OSError or ValueError where a file may not be written.
+    """Raise OSError or ValueError if a file may not be written.
 
-    There is one, and no ``force``; it is one of those ``taken`` (read, or written beside it), under whatever name; it
-    is a device, a pipe or a socket; or there is no folder for it.
+    Reasons: it exists and ``force`` is False; it is one of ``taken`` (files also read or written), under any name; it
+    is a device, a pipe or a socket; or its folder does not exist.
     """
     for what, other in (taken or {}).items():
         if other is not None and _same(path, Path(other)):
@@ -55,10 +55,10 @@ def check_free(
 
 @contextmanager
 def replacing(path: Path, *, force: bool = True) -> Iterator[BinaryIO]:
-    """A new file, which takes the place of ``path``, and its mode, when the block ends without an error.
+    """Open a new file that replaces ``path``, with its mode, when the block ends without an error.
 
-    It has a random name beside ``path`` that nothing had before, and is on the disk before it takes the place. A
-    symbolic link stays, and what it points to is replaced. Without ``force`` a file that appears meanwhile is not.
+    It has a new random name in the folder of ``path``, and is flushed to disk before it replaces the file. A symbolic
+    link stays, and its target is replaced. Without ``force`` a file that appears meanwhile is not replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(path))
@@ -93,22 +93,22 @@ def write_text(path: Path, text: str, *, force: bool = True) -> None:
 
 
 def write_json(path: Path, content: Any, *, force: bool = True, **options: Any) -> None:
-    """Write JSON that other programs read: no NaN; ``options`` are those of :func:`json.dumps`."""
+    """Write standard JSON, without NaN; ``options`` are those of :func:`json.dumps`."""
     write_text(path, json.dumps(content, allow_nan=False, **options) + "\n", force=force)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that processes of this user and machine left in a folder as they were killed."""
+    """Remove temporary files in a folder that killed processes of this user and machine left."""
     name = rf"\..{{1,{_LONGEST}}}\.{_host()}-(\d{{1,9}})-[0-9a-f]{{{2 * _RANDOM_BYTES}}}\.tmp"
     _remove_left(folder, name, Path.unlink)
 
 
 @contextmanager
 def scratch_file() -> Iterator[Path]:
-    """Path of a temporary file in a hidden folder of its own, which is removed at the end.
+    """Path of a temporary file in its own hidden folder, which is removed at the end.
 
-    Folders of processes of this user and machine that were killed are removed first: those of exactly this name, with
-    nothing in them but that file.
+    Folders of killed processes of this user and machine are removed first: those with exactly this name that contain
+    only that file.
     """
     prefix = f".calibrant-{_host()}-"
     _remove_left(Path(tempfile.gettempdir()), rf"{re.escape(prefix)}(\d{{1,9}})-\w{{8}}", _remove_scratch)
@@ -124,7 +124,7 @@ def _remove_scratch(folder: Path) -> None:
 
 
 def _new_file(temporary: Path, target: Path) -> BinaryIO:
-    """A file that was not there, not even as a link, readable by those who may read the target."""
+    """Create a file that did not exist, not even as a link, with the read permissions of the target."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -147,7 +147,7 @@ def _new_file(temporary: Path, target: Path) -> BinaryIO:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int | None]:
-    """Number of an open file or folder, which is no link; None on Windows."""
+    """Descriptor of an opened file or folder that is not a link; None on Windows."""
     if fcntl is None:
         yield None
         return
@@ -159,7 +159,7 @@ def _opened(path: Path) -> Iterator[int | None]:
 
 
 def _lock(handle: int | None) -> bool:
-    """Take the lock of an open file, which goes with the process, whatever ends it; False where another has it."""
+    """Lock an open file until the process ends in any way; False if another process holds the lock."""
     if fcntl is None or handle is None:
         return False
     try:
@@ -170,7 +170,7 @@ def _lock(handle: int | None) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process of this machine runs; taken for granted where asking would interrupt it."""
+    """Whether a process of this machine runs; assumed true where the check would interrupt it."""
     if os.name == "nt":
         return True
     try:
@@ -183,7 +183,7 @@ def _alive(pid: int) -> bool:
 
 
 def _same(one: Path, two: Path) -> bool:
-    """Whether two names are of one file: the same path, a link to it, or another name of the same data."""
+    """Whether two paths denote one file: the same path, a link to it, or another name of the same data."""
     try:
         return one.samefile(two)
     except OSError:  # one of them is not there
@@ -191,7 +191,7 @@ def _same(one: Path, two: Path) -> bool:
 
 
 def _place(temporary: Path, target: Path) -> None:
-    """Give a file its name unless something has that name."""
+    """Rename a file unless the name exists."""
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -206,9 +206,9 @@ def _host() -> str:
 
 
 def _remove_left(folder: Path, name: str, remove: Callable[[Path], None]) -> None:
-    """Remove what ended processes of this user and machine left in a folder; group 1 of the pattern is the process.
+    """Remove files that ended processes of this user and machine left; group 1 of the pattern is the process.
 
-    Numbers of processes are used again, and differ between containers: the lock tells too.
+    Process numbers are reused, and differ between containers, so the lock is checked too.
     """
     with suppress(OSError):  # a folder that cannot be listed
         for entry in folder.iterdir():
@@ -221,7 +221,7 @@ def _remove_left(folder: Path, name: str, remove: Callable[[Path], None]) -> Non
 
 
 def _explained(error: Exception, path: Path) -> Exception:
-    """A full disk and the like as OSError, whichever library met them."""
+    """Convert errors such as a full disk, from any library, to OSError."""
     code: int | None = getattr(error, "errno", None)
     if code is None and (code_in_text := re.search(r"os error (\d+)", str(error))):
         code = _FAILED.get(int(code_in_text[1]))
@@ -231,7 +231,7 @@ def _explained(error: Exception, path: Path) -> Exception:
 
 
 def write_page(page: str, path: str | PathLike[str] | None) -> str:
-    """The page; first written to a path, if there is one, where it appears whole or not at all."""
+    """Return the page, after writing it atomically to a path if one is given."""
     if path is not None:
         check_free(Path(path), force=True)
         write_text(Path(path), page)

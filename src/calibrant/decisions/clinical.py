@@ -26,10 +26,10 @@ from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows, better_at, check_thresholds
 from ..sums.logistic_fit import expit, logits_of
 
-#: Draws for every resample, as of every posterior.
+#: Posterior draws per resample, as for every posterior.
 _POSTERIOR = 5
 _WORTH = "Acting on the probabilities is worth more than acting always or never"
-#: A standard error of log odds above this is that of an estimate that does not end.
+#: Standard error of log odds above which an estimate is treated as infinite.
 ENDLESS = 1e3
 _NONE = Interval(float("nan"), float("nan"))
 
@@ -49,8 +49,8 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     observed_expected : float
         Observed outcomes divided by the sum of predicted probabilities (O:E); 1 is ideal.
     in_the_large : float
-        Calibration in the large: intercept of the log odds at slope 1; 0 is ideal, and above 0 outcomes are more
-        frequent than predicted.
+        Calibration in the large: intercept of the log odds at slope 1; 0 is ideal, and positive values mean that
+        outcomes are more frequent than predicted.
     intercept, slope : float
         Intercept and slope of the logistic recalibration; 0 and 1 are ideal, and a slope below 1 means overconfidence.
     slope_se, intercept_se : float
@@ -115,7 +115,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
 
     @property
     def summary(self) -> str:
-        """Outcomes on the whole, and the slope."""
+        """O:E and the slope, in words."""
         slope = "too extreme" if self.slope < 1 else "not extreme enough"
         held = self.intervals.get("slope")
         if held is None or held.low <= 1 <= held.high:
@@ -135,7 +135,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
         return "\n".join(lines)
 
 
-#: The measures, as text names them.
+#: Names of the measures in text.
 MEASURES = {
     "ici": "ICI",
     "e50": "E50",
@@ -194,21 +194,21 @@ def calibration_measures(
     See Also
     --------
     calibrant.decisions.optimism_corrected : The same measures of a model's training data, corrected for optimism.
-    calibrant.decision_curve : Whether acting on the probabilities pays.
+    calibrant.decision_curve : The net benefit of acting on the probabilities.
     calibrant.significance.cox_test : Intercept and slope with p-values.
 
     Notes
     -----
-    The ICI is the L1 calibration error by that curve: biased upwards by noise, like every plug-in estimate, and so are
-    E50, E90, Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated model's
-    ICI lies above the truth in every sample. Intervals of ICI, E50 and ECI are therefore credible ones of the model
-    behind :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 while the scores may well be
-    calibrated, and are widened to include the estimate. E90 and Emax have no interval: the largest distances rest on
-    few rows, and no interval covered them in all simulations.
+    The ICI is the L1 calibration error by that curve. Like every plug-in estimate, it is biased upwards by noise, and
+    so are E50, E90, Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated
+    model's ICI lies above the truth in every sample. Intervals of ICI, E50 and ECI are therefore credible intervals of
+    the model behind :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 if the scores may
+    well be calibrated, and are widened to include the estimate. E90 and Emax have no interval: the largest distances
+    depend on few rows, and no interval covered them in all simulations.
 
-    O:E: normal on the log scale; calibration in the large: normal; the variances of both are those of the residuals
-    found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. If all outcomes are
-    equal or separated by the scores, there is no interval of the log odds (NaN). Coverage is simulated in
+    O:E: normal on the log scale; calibration in the large: normal; both use the variance of the observed residuals, so
+    that neither the scores nor the slope need be right. Intercept and slope: Wald's. If all outcomes are equal or
+    separated by the scores, the log odds have no interval (NaN). Coverage is simulated in
     benchmarks/coverage/clinical.md. For p-values of intercept and slope see :func:`calibrant.significance.cox_test`.
     Cost O(n), plus posterior draws on about 100 cells.
 
@@ -288,7 +288,7 @@ class Uncertain(NamedTuple):
 
 
 def _around(value: float, se: float, level: float) -> Uncertain:
-    """Normal interval; none about an estimate that is not finite."""
+    """Normal interval; NaN if the estimate is not finite."""
     from scipy.special import ndtri
 
     if not (np.isfinite(value) and se < ENDLESS):
@@ -298,9 +298,9 @@ def _around(value: float, se: float, level: float) -> Uncertain:
 
 
 def _of_ratio(problem: Problem, weights: FloatArray, level: float) -> Uncertain:
-    r"""O:E: normal on the log scale, whose variance is that of ``o - s O/E``, so that scores need not be right.
+    r"""O:E: normal on the log scale, with the variance of ``o - s O/E``, so that scores need not be right.
 
-    Where nothing happened, or always, one side is the exact binomial bound.
+    If all outcomes are equal, one side is the exact binomial bound.
     """
     from scipy.special import ndtri
 
@@ -319,7 +319,7 @@ def _of_ratio(problem: Problem, weights: FloatArray, level: float) -> Uncertain:
 
 
 def _of_intercept(problem: Problem, weights: FloatArray, value: float, eps: float, level: float) -> Uncertain:
-    """Calibration in the large: its variance is that of the residuals, so that the slope need not be 1."""
+    """Calibration in the large, with the variance of the residuals, so that the slope need not be 1."""
     w, v = _scaled(problem, weights)
     chance = expit(logits_of(problem.scores.astype(np.float64), eps) + value)
     information = float(w @ (chance * (1 - chance)))
@@ -333,7 +333,7 @@ def _of_distances(
 ) -> dict[str, Uncertain]:
     """Credible intervals of ICI, E50 and ECI from the posterior of the map, widened to contain the values.
 
-    It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 where the scores may well be
+    It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 if the scores may well be
     calibrated.
     """
     (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
@@ -358,7 +358,7 @@ def _of_distances(
 
 
 def _quantiles(values: FloatArray, shares: FloatArray, at: tuple[float, ...]) -> list[FloatArray]:
-    """Smallest value that a share of each row's weight does not exceed, (…,) each."""
+    """Weighted quantiles of each row, as the smallest value that reaches each share of the weight, (…,) each."""
     order = np.argsort(values, axis=-1)
     values = np.take_along_axis(values, order, axis=-1)
     running = np.cumsum(np.take_along_axis(shares, order, axis=-1), axis=-1)
@@ -435,7 +435,7 @@ def decision_curve(
     y_prob : array-like of shape (n,) or (n, 2)
         Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : array-like, optional
-        Thresholds within (0, 1); default 0.01, 0.02, …, 0.99.
+        Thresholds within (0, 1); by default 0.01, 0.02, …, 0.99.
 
     Returns
     -------
@@ -445,8 +445,8 @@ def decision_curve(
     See Also
     --------
     calibrant.expected_cost : The cost of decisions at given costs of errors.
-    calibrant.calibration_measures : How far the probabilities are from observed frequencies.
-    calibrant.plot.DecisionCurveDisplay : The picture of several models.
+    calibrant.calibration_measures : Distances of the probabilities from observed frequencies.
+    calibrant.plot.DecisionCurveDisplay : The plot of several models.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""`expected_cost`: cost of the decisions that probabilities lead to, beside those of other thresholds."""
+"""`expected_cost`: cost of the decisions based on probabilities, compared with those of other thresholds."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class MeanCost(Result):
     Attributes
     ----------
     value : float
-        The mean.
+        The mean cost.
     se : float
-        Its standard error.
+        Standard error of the mean.
     interval : Interval
-        Its interval.
+        Interval of the mean.
     total : float
-        The cost of all rows.
+        Total cost of all rows.
 
     See Also
     --------
     calibrant.expected_cost : Computes several.
-    calibrant.results.ExpectedCost : The whole.
+    calibrant.results.ExpectedCost : The whole result.
 
     Examples
     --------
@@ -94,19 +94,19 @@ class ExpectedCost(Picture):
     excess : MeanCost or None
         ``realised - recalibrated``, row by row: the cost of miscalibration.
     threshold : float or None
-        For two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision, if
-        probabilities are right, ``fp / (fp + fn)``. None for others, and where one decision is never dearer.
+        For two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision if
+        probabilities are right, ``fp / (fp + fn)``. None otherwise, and if one decision is never more expensive.
     at_half : MeanCost or None
         Cost of acting from a probability of 0.5 on.
     half_excess : MeanCost or None
-        ``at_half - realised``, row by row: the savings by the threshold.
+        ``at_half - realised``, row by row: the saving due to the threshold.
     recalibrated_threshold : float or None
-        The stated probability from which acting is cheaper if the recalibrated ones are right, by a fit to all rows:
-        acting from here on does nearly what ``recalibrated`` costs. Infinite where acting never pays.
+        The predicted probability from which acting is cheaper if the recalibrated ones are right, by a fit to all rows:
+        acting from it on costs nearly as much as ``recalibrated``. Infinite if acting never pays.
     constant : MeanCost
         Cost of the best single decision for all rows.
     constant_decision : object
-        The decision that ``constant`` is the cost of.
+        The decision whose cost is ``constant``.
     saving : MeanCost
         ``constant - realised``, row by row: the cost that the probabilities save.
     clairvoyant : MeanCost
@@ -116,10 +116,10 @@ class ExpectedCost(Picture):
     classes : tuple
         Labels in the order of the rows of the costs.
     label : label
-        The class that thresholds are probabilities of.
+        The class whose probability the thresholds refer to.
     thresholds, costs, stated_costs : ndarray of shape (m,)
-        Cost per row of acting from each threshold on, and the cost that the probabilities predict; empty without
-        ``threshold``.
+        Cost per row of acting from each threshold on, and its expected cost under the probabilities; empty if
+        ``threshold`` is None.
     calibrator : str or None
         Name of the calibrator; None without recalibration.
 
@@ -165,7 +165,7 @@ class ExpectedCost(Picture):
 
     @property
     def summary(self) -> str:
-        """Cost of acting by the probabilities, and of other thresholds, in a sentence."""
+        """Cost of acting on the probabilities, and of other thresholds, in one sentence."""
         by = "by the probabilities" if self.threshold is None else f"from {self.threshold:.3g} on"
         found = [f"Acting {by} costs {self._cost(self.realised)} per row ({self._total(self.realised)} in total)"]
         if self.half_excess is not None:
@@ -229,7 +229,7 @@ class ExpectedCost(Picture):
 
 
 def _beside(cost: MeanCost, *, of_this: bool = False) -> str:
-    """How much less this costs than another rule, or more by a difference ``of_this`` to it; whether beyond noise."""
+    """How much less or more a rule costs than another; ``cost``: other minus this, or the reverse (``of_this``)."""
     if cost.value == 0:
         return "as much as"
     noise = "" if cost.interval.low > 0 or cost.interval.high < 0 else " (within noise)"
@@ -260,19 +260,19 @@ def expected_cost(
     ----------
     groups : array-like of shape (n,), or name of a column, optional
         The group of each row, such as a prompt, a patient or an event: folds keep groups together, and standard errors
-        are those of groups. Default: all rows are independent.
+        allow for them. By default, all rows are independent.
     costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
-        Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also where
-        ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer. With two classes
-        ``{"fp": 10, "fn": 200}``: costs of a false positive and of a false negative (and of "tp" and "tn", 0 by
-        default), with the labels as decisions.
+        Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also if
+        ``y_prob`` is 1-D. There may be more decisions than classes, such as deferring to a person, or fewer. With two
+        classes, ``{"fp": 10, "fn": 200}`` gives the costs of a false positive and of a false negative (and of "tp" and
+        "tn", 0 by default), with the labels as decisions.
     decisions : sequence of A names, optional
-        Names of the decisions. Default: the labels, where there are as many; else 0, 1, and so on.
+        Names of the decisions; by default the labels if there are as many, else 0, 1, and so on.
     calibrator : Calibrator or name of one, "auto" or None, default "auto"
         Recalibration method; by default beta calibration for two classes and vector scaling for more. None: no
         recalibration.
     cv : int ≥ 2, default 5
-        Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not optimistic.
+        Number of folds: each row is recalibrated by a fit to the other folds, so that this cost is not optimistic.
     level : float in (0, 1), default 0.95
         Level of the intervals.
     random_state : int, Generator or None, default 0
@@ -298,11 +298,11 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are Student's, of differences row by row, or group by group, with Kish's number of rows or groups, less
-    one, as degrees of freedom; benchmarks/coverage/groups_comparisons.md has their coverage. They treat folds as
-    independent, which makes them slightly too short; they are also too short if a rare, expensive error hardly occurs
-    in the data. The best constant decision is chosen on the same rows: if two are about equally good, its cost is
-    slightly optimistic.
+    Intervals are Student's, for differences by row or by group, with Kish's number of rows or groups minus one as
+    degrees of freedom; benchmarks/coverage/groups_comparisons.md gives their coverage. They treat folds as independent,
+    which makes them slightly too short; they are also too short if a rare, expensive error hardly occurs in the data.
+    The best constant decision is chosen on the same rows: if two are about equally good, its cost is slightly
+    optimistic.
     Standard errors count whole-number weights as repeats. With two decisions, the one for the positive class is taken
     where its probability is at least the threshold. Cost O(n K A + n log n) and ``cv + 1`` fits.
 
@@ -391,7 +391,7 @@ class _Mean:
         self._reach = float(stdtrit(self._df, (1 + level) / 2)) if self._df > 0 else float("nan")
 
     def of(self, values: FloatArray) -> MeanCost:
-        """Mean, its standard error, and its interval; NaN where one row says nothing of its spread."""
+        """Mean, its standard error, and its interval; the latter two are NaN for a single row or group."""
         units = self.units
         value = mean_of(units, values)
         variance = units.covariance(units.sums(values - value)[None] / units.total)[0, 0]
@@ -400,9 +400,9 @@ class _Mean:
         return MeanCost(value, se, Interval(value - reach, value + reach), value * units.total)
 
     def pvalue(self, values: FloatArray, variance: FloatArray) -> float:
-        """Two-sided p-value of a mean that should be 0: rows have known variances, groups those of their sums.
+        """Two-sided p-value (null: the mean is 0): rows have known variances, groups those of their sums.
 
-        G groups give none below 2^(1 - G), the least that their signs could.
+        With G groups, none is below 2^(1 - G), the smallest possible by their signs.
         """
         from scipy.special import ndtr, stdtr
 
@@ -421,9 +421,9 @@ class _Mean:
 
 @dataclass(frozen=True)
 class _Acting:
-    """With two classes and two decisions: from which probability of the positive class on which decision is cheaper.
+    """For two classes and two decisions: the cheaper decision from some probability of the positive class on.
 
-    ``fp`` and ``fn`` are what acting costs more for a negative, and not acting for a positive.
+    ``fp`` and ``fn`` are the extra costs of acting for a negative, and of not acting for a positive.
     """
 
     positive: int
@@ -433,7 +433,7 @@ class _Acting:
 
     @classmethod
     def of(cls, table: FloatArray, positive: int) -> _Acting | None:
-        """None of other tables, and where one decision is never the dearer one."""
+        """None for other tables, and if one decision is never more expensive."""
         if table.shape != (2, 2):
             return None
         gain = (table[:, 0] - table[:, 1])[[1 - positive, positive]]  # of deciding 1: where negative, where positive
@@ -443,7 +443,7 @@ class _Acting:
 
     @property
     def threshold(self) -> float:
-        """Where both decisions are expected to cost the same."""
+        """Probability at which both decisions have the same expected cost."""
         return self.fp / (self.fp + self.fn)
 
     def from_threshold(self, matrix: FloatArray, threshold: float) -> AnyArray:
@@ -466,7 +466,7 @@ class _Acting:
         return np.stack([nodes, mean(costs), mean(expected)])
 
     def threshold_after(self, fitted: Calibrator, matrix: FloatArray, weights: FloatArray) -> float:
-        """The score from which acting costs least if recalibrated probabilities are right; inf where it never pays."""
+        """The score from which acting is cheapest if recalibrated probabilities are right; inf if it never pays."""
         score = matrix[:, self.positive].astype(np.float64)
         order = np.argsort(score)
 
@@ -486,7 +486,7 @@ class _Acting:
 
 
 def cheapest(matrix: FloatArray, table: FloatArray, positive: int) -> AnyArray:
-    """Decisions (n,) of least expected cost, by probabilities (n, K) and costs (K, A)."""
+    """Decisions (n,) of lowest expected cost, from probabilities (n, K) and costs (K, A)."""
     acting = _Acting.of(table, positive)
     return (matrix @ table).argmin(axis=1) if acting is None else acting.from_threshold(matrix, acting.threshold)
 
@@ -516,9 +516,9 @@ def _ready(calibrator: Any, sample: CalibrationSample) -> tuple[Calibrator, str]
 
 
 def _folds(units: IndependentUnits, cv: int, random_state: Any) -> Folds:
-    """Rows to fit and rows to judge, of whole groups.
+    """Rows to fit and rows to evaluate, of whole groups.
 
-    Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
+    Not stratified: folds with the sample's base rate would give optimistic results.
     """
     from sklearn.model_selection import KFold
 

@@ -33,7 +33,7 @@ from ..sums.grid import GRID_CELLS
 _CELLS = 256
 #: Equally probable gaps that stand for a normal distribution in means over the posterior.
 _EQUAL = 64
-#: Draws for every resample, as of every posterior.
+#: Posterior draws per resample, as for every posterior.
 _POSTERIOR = 5
 #: Steps of (0, 1) in integrals over thresholds of a function.
 _STEPS = 4096
@@ -58,9 +58,9 @@ class DecisionCalibrationError(Result):
     regret_interval : Interval
         Interval of the regret.
     share : float
-        Mean weight of the rows: of a range of thresholds, the share of scores within it.
+        Mean weight of the rows; for a range of thresholds, the share of scores within it.
     pvalue : float
-        The p-value of Kuiper's test of the residuals, so weighted.
+        The p-value of Kuiper's test of the residuals with these weights.
     thresholds : tuple of float or None
         The range; None for a function.
     label : object
@@ -95,7 +95,7 @@ class DecisionCalibrationError(Result):
 
     @property
     def summary(self) -> str:
-        """The error where decisions are made."""
+        """The error at decision thresholds, in words."""
         if self.error != self.error:
             return "No score lies where decisions are made."
         error = with_ends(self.error, self.error_interval)
@@ -126,7 +126,7 @@ def decision_calibration_error(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> DecisionCalibrationError:
-    r"""Calibration error weighted by where decisions are made, and the cost that it causes there.
+    r"""Calibration error at decision thresholds, and the cost that it causes there.
 
     With ĝ the recalibration map and v the density of decision thresholds,
 
@@ -134,18 +134,18 @@ def decision_calibration_error(
               \text{regret} = \frac{1}{\sum_i w_i} \sum_i w_i \int_{s_i}^{\hat g(s_i)} v(c)\, (\hat g(s_i) - c)\, dc
               \Big/ \int_0^1 v(c)\, dc
 
-    An action at threshold c costs c where nothing happens, and no action ``1 - c`` where it does: acting on s in place
-    of g costs ``|g - c|`` more if c lies between them, and nothing otherwise. That is the miscalibration part of the
-    score :class:`calibrant.scores.CostWeighted` at c, averaged over thresholds; over all of (0, 1) it is half the mean
-    of ``(g - s)²``. A score of 0.01 that should be 0.03 is an error of 0.02, but no regret if all thresholds are above.
+    Acting at threshold c costs c for an outcome of 0, and not acting ``1 - c`` for one of 1: acting on s instead of g
+    costs ``|g - c|`` more if c lies between them, else nothing. The regret is the miscalibration part of the score
+    :class:`calibrant.scores.CostWeighted` at c, averaged over thresholds; over all of (0, 1), it is half the mean of
+    ``(g - s)²``. A score of 0.01 that should be 0.03 is an error of 0.02, but no regret if all thresholds are higher.
 
     Parameters
     ----------
     y_prob : array-like of shape (n,) or (n, 2)
         Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : (low, high), or function
-        A range within [0, 1], in which every threshold is as important; or v itself, which takes an array of thresholds
-        and gives weights ≥ 0, not all 0. For a single threshold see :func:`calibrant.decompose`.
+        A range within [0, 1], in which all thresholds are equally important; or v itself, which takes an array of
+        thresholds and returns weights ≥ 0, not all 0. For a single threshold see :func:`calibrant.decompose`.
     estimator : "auto" or EmpiricalBayes, default "auto"
         The estimator of the map ĝ; ``"auto"``: ``EmpiricalBayes()``. Error and regret are means over its posterior.
     n_resamples : int, default 400
@@ -154,7 +154,7 @@ def decision_calibration_error(
     Returns
     -------
     DecisionCalibrationError
-        ``.error`` and ``.regret`` with their intervals, and ``.share``, the part of the rows at the thresholds.
+        ``.error`` and ``.regret`` with their intervals, and ``.share``, the share of the rows at the thresholds.
 
     Raises
     ------
@@ -169,10 +169,10 @@ def decision_calibration_error(
 
     Notes
     -----
-    Intervals are credible ones of the model behind :func:`calibrant.estimate`. They start at exactly 0 while the scores
-    may well be calibrated, everywhere or, by Kuiper's test (labels drawn from up to 5000 rows' scores, beyond by its
-    limiting distribution), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never
-    0. Coverage: benchmarks/coverage/decision_coverage.md. Cost O(n log n).
+    Intervals are credible intervals of the model behind :func:`calibrant.estimate`. They start at exactly 0 if the
+    scores may well be calibrated, everywhere or, by Kuiper's test (labels drawn from the scores up to 5000 rows, the
+    limiting distribution beyond), at the thresholds. A mean over a posterior is biased upwards for calibrated scores
+    and never 0. Coverage: benchmarks/coverage/decision_coverage.md. Cost O(n log n).
 
     References
     ----------
@@ -238,7 +238,7 @@ def decision_calibration_error(
 class _Density:
     """Weight of thresholds: v at scores, and ``∫ v`` and ``∫ c v`` from 0, v scaled to integrate to 1.
 
-    Of a function by the midpoint rule; of a range exactly.
+    A function is integrated by the midpoint rule, a range exactly.
     """
 
     ends: tuple[float, float] | None
@@ -249,7 +249,7 @@ class _Density:
 
     @classmethod
     def of(cls, thresholds: Any) -> _Density:
-        """Judge the ``thresholds`` argument."""
+        """Check the ``thresholds`` argument."""
         if callable(thresholds):
             middles = (np.arange(_STEPS) + 0.5) / _STEPS
             values = _values(thresholds, middles)
@@ -268,7 +268,7 @@ class _Density:
         return cls((low, high), None, none, none, none)
 
     def of_scores(self, problem: Problem) -> FloatArray:
-        """Weight of a problem's scores: v, or 1 within a range; a rounding error of their dtype beyond counts as in."""
+        """Weight of a problem's scores: v, or 1 within a range, whose ends allow for rounding errors of their dtype."""
         scores: FloatArray = problem.scores.astype(np.float64)
         if self.function is None:
             low, high = self.ends or (0.0, 1.0)
@@ -309,7 +309,7 @@ def _values(function: Callable[[FloatArray], Any], at: FloatArray) -> FloatArray
 def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
     """Cells of nearly equal mass that do not straddle the ends of a range, and the mean weight of each one's scores.
 
-    Of the rows themselves: a range of thresholds for rare events is narrower than a step of any grid.
+    They are made from the rows themselves: a range of thresholds for rare events is narrower than a step of any grid.
     """
     n = problem.effective_size
     weights = ones_or(problem.weights, problem.n_samples)
@@ -337,7 +337,7 @@ def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
 
 
 def _means(cells: RankCells, importance: FloatArray, density: _Density, prior: Prior) -> tuple[float, float]:
-    """Posterior means of error and regret: logits of each cell's map are normal, here equally probable ones."""
+    """Posterior means of error and regret; normal logits of each cell's map are replaced by equally probable ones."""
     from scipy.special import expit, ndtri
 
     normal = ndtri((np.arange(_EQUAL) + 0.5) / _EQUAL)
@@ -359,7 +359,7 @@ def _means(cells: RankCells, importance: FloatArray, density: _Density, prior: P
 
 
 def _test(problem: Problem, density: _Density, rng: np.random.Generator) -> float:
-    """Kuiper's test of the residuals, weighted by the thresholds; NaN without any there."""
+    """Kuiper's test of the residuals, weighted by the thresholds; NaN if there are none at the thresholds."""
     s: FloatArray = problem.scores.astype(np.float64)
     w = ones_or(problem.weights, s.size)
     v = density.of_scores(problem)

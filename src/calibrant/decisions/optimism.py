@@ -18,7 +18,7 @@ from ..data.validation import read_labels, read_weights
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
 
-#: Measures that chance moves up and down; distances move up only.
+#: Measures that noise moves up and down; distances only move up.
 _SIGNED = ("observed_expected", "in_the_large", "intercept", "slope")
 _TRIES = 1000
 
@@ -41,7 +41,7 @@ class OptimismCorrected(MeasuresDrawn, Table):
     n_resamples : int
         Number of resamples.
     label : object
-        The class whose probability is judged.
+        The class whose probability is evaluated.
 
     See Also
     --------
@@ -98,7 +98,7 @@ class OptimismCorrected(MeasuresDrawn, Table):
 
     @property
     def summary(self) -> str:
-        """The slope on new rows, and on those of the fit."""
+        """The slope on new rows and on training rows, in words."""
         return (
             f"On new rows a calibration slope of {self.corrected['slope']:.3g} is to be expected, not "
             f"{self.apparent['slope']:.3g} as on the rows of the fit."
@@ -148,9 +148,9 @@ def optimism_corrected(
     y : array-like of shape (n,)
         Their labels, of two classes.
     pos_label : label, optional
-        Default the second of the model's ``classes_``.
+        The positive class; by default the second of the model's ``classes_``.
     sample_weight : array-like of shape (n,), optional
-        For the measures, and for ``fit`` where the model takes weights. Rows are resampled regardless of weight.
+        Weights for the measures, and for ``fit`` if the model takes weights. Rows are resampled regardless of weight.
     estimator : {"adaptive", "residual", "density"}, other name or estimator, default "adaptive"
         Estimator of the smooth curve behind the distances; see :func:`calibration_measures`.
     level : float in (0, 1), default 0.95
@@ -158,9 +158,9 @@ def optimism_corrected(
     n_resamples : int, default 200
         Number of resamples, each with a fit.
     n_jobs : int or None, default 1
-        Processes; None for one per processor. The result does not depend on it.
+        Number of processes; None for one per processor. The result does not depend on it.
     random_state : int, Generator or None, default 0
-        Seed of the resamples; it does not touch the model's own.
+        Seed of the resamples; it does not affect the model's own.
 
     Returns
     -------
@@ -181,9 +181,9 @@ def optimism_corrected(
     -----
     The slope of a logistic regression on its training rows is always 1; the corrected slope is below 1, as on new rows.
     Intervals are pivotal: ``apparent`` minus quantiles of the optimism over resamples, since the optimism of a resample
-    is the error that its apparent measure makes. They are too narrow if the model memorises most of a small sample;
+    is the error of its apparent measure. They are too narrow if the model memorises most of a small sample;
     benchmarks/coverage/optimism.md gives their coverage. Distances (ICI, E50, …) have no interval: noise biases them
-    upwards, more so on resamples than on the rows.
+    upwards, more so on resamples than on the original rows.
 
     A resample with one class only is replaced by another. If the model separates the outcomes of a resample, its slope
     and intercepts are infinite; they are left out, with a warning. A model that separates all its training rows, as a
@@ -270,7 +270,7 @@ def optimism_corrected(
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """A model that is to be fitted, and all rows."""
+    """A model to be fitted, and all rows."""
 
     model: Any
     X: Any

@@ -1,4 +1,4 @@
-"""Other base rates: what they are in unlabelled rows, what resampling made of them, and probabilities under them."""
+"""Other base rates: estimates from unlabelled rows, base rates after resampling, and probabilities under others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
     --------
     calibrant.estimate_prior : The new base rates, from unlabelled rows.
     calibrant.resampled_prior : The old base rates of a model that was trained on resampled rows.
-    calibrant.optimal_threshold : The threshold instead of the probabilities, adjusted (``prior_shift``).
+    calibrant.optimal_threshold : Adjusts the threshold instead of the probabilities (``prior_shift``).
     calibrant.CalibratedModel : ``with_prior`` gives the whole model under other base rates.
 
     Notes
@@ -76,29 +76,29 @@ def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
 
 
 def resampled_prior(share_kept: Any, prior: Any = None) -> float | FloatArray:
-    r"""Base rates of rows of which a share of each class was kept: those that a model trained on them has learnt.
+    r"""Base rates of the rows kept when classes are resampled: those that a model trained on them has learnt.
 
     .. math:: \pi^{s}_k \propto s_k\, \pi_k
 
-    ``shift_prior(p, resampled_prior(s, prior), prior)`` undoes the resampling. The result of that does not depend on
-    ``prior``, so neither needs to be known: ``shift_prior(p, resampled_prior(0.1), 0.5)``.
+    ``shift_prior(p, resampled_prior(s, prior), prior)`` undoes the resampling. Its result does not depend on ``prior``,
+    which need not be known: ``shift_prior(p, resampled_prior(0.1), 0.5)``.
 
     Parameters
     ----------
     share_kept : float, or array-like of shape (K,)
-        Share of the rows of each class that were kept, above 1 where rows were repeated; a number is that of the
-        negative class of two, of whose positives all were kept.
+        Share of the rows of each class that was kept, above 1 if rows were repeated; a number is that of the negative
+        class of two, with all positives kept.
     prior : float, or array-like of shape (K,), optional
-        Base rates before the rows were resampled. Default: all classes alike.
+        Base rates before the rows were resampled; by default equal.
 
     Returns
     -------
     float, or ndarray of shape (K,)
-        A number, the base rate of the positive class, where ``share_kept`` is one.
+        Base rates after resampling; that of the positive class if ``share_kept`` is a number.
 
     See Also
     --------
-    calibrant.shift_prior : Uses it.
+    calibrant.shift_prior : Adjusts probabilities to other base rates.
 
     Notes
     -----
@@ -131,22 +131,22 @@ def resampled_prior(share_kept: Any, prior: Any = None) -> float | FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PriorEstimate(MeasuresDrawn, Table):
-    """Base rates of rows without labels.
+    """Base rates of unlabelled rows.
 
     Attributes
     ----------
     value : float, or ndarray of shape (K,)
-        The base rate of ``label`` in the new rows; of more than two classes those of all.
+        The base rate of ``label`` in the new rows; for more than two classes, those of all.
     interval : Interval, or ndarray of shape (K, 2)
-        Its interval; of more than two classes a row per class.
+        Interval of the base rate; for more than two classes, one row per class.
     reference : float, or ndarray of shape (K,)
-        The same in the labelled rows.
+        Base rate, or base rates, in the labelled rows.
     pvalue : float
-        The p-value of prior shift: whether the scores of the new rows can be a mixture of those of the classes.
+        The p-value (null: prior shift, so that the new scores are a mixture of those of the classes).
     label : object
-        The class whose base rate it is, of two; None for more.
+        The class whose base rate is given, for two classes; None for more.
     algorithm : str
-        The algorithm.
+        Name of the algorithm.
     n_samples : int
         Number of new rows.
     n_reference : int
@@ -193,7 +193,7 @@ class PriorEstimate(MeasuresDrawn, Table):
 
     @property
     def summary(self) -> str:
-        """The base rate, or the one that changed most; whether base rates are all that changed."""
+        """The base rate, or the one that changed most, and the first warning, if any."""
         return f"{self.said} {self.warnings[0]}." if self.warnings else self.said
 
     @property
@@ -207,7 +207,7 @@ class PriorEstimate(MeasuresDrawn, Table):
         return f"The base rate of {whose} is {now} in the new rows, {known(before, spread)} before{among}."
 
     def measured(self) -> list[Measure]:
-        """Base rates, beside those of the labelled rows."""
+        """Base rates, compared with those of the labelled rows."""
         return [Measure(printable(str(c)), value, (low, high), before) for c, before, value, low, high in self._rows]
 
     def _columns(self) -> dict[str, Sequence[Any]]:
@@ -239,25 +239,25 @@ def estimate_prior(
     n_resamples: int = 400,
     random_state: RandomState = 0,
 ) -> PriorEstimate:
-    r"""Base rates of rows without labels, from their scores and labelled rows with other base rates.
+    r"""Base rates of unlabelled rows, from their scores and labelled rows with other base rates.
 
-    Assumes prior shift: each class has the same scores as before, and only the base rates differ.
+    Assumes prior shift: each class has the same distribution of scores as before, and only the base rates differ.
 
     .. math:: \hat\pi' = \arg\max_{\pi'} \sum_i \log \sum_k p_{ik} \frac{\pi'_k}{\pi_k}
 
     Parameters
     ----------
     p_new : array-like of shape (n,) or (n, K)
-        Probabilities of the new rows, in columns as those of the reference.
+        Probabilities of the new rows, with the same columns as those of the reference.
     reference : (y, p), or Predictions
-        Labels and probabilities of the labelled rows, which the model was not trained on.
-        :func:`calibrant.as_predictions` takes weights, groups and ``pos_label``.
+        Labels and probabilities of labelled rows that the model was not trained on. :func:`calibrant.as_predictions`
+        takes weights, groups and ``pos_label``.
     algorithm : {"em", "bbse", "pacc"}, default "em"
-        ``"em"``: what expectation maximisation converges to, of probabilities that are calibrated first, by
-        bias-corrected temperature scaling of the reference. ``"bbse"``: black-box shift estimation, by the confusion
-        matrix of the same probabilities; it is less precise. ``"pacc"``: probabilistic adjusted classify and count, of
-        the probabilities under the base rates of ``"em"``: less precise than that too, but right where the calibration
-        of the reference does not fit.
+        ``"em"``: the limit of expectation maximisation, for probabilities that are calibrated first, by bias-corrected
+        temperature scaling of the reference. ``"bbse"``: black-box shift estimation, by the confusion matrix of the
+        same probabilities; less precise. ``"pacc"``: probabilistic adjusted classify and count, for the probabilities
+        under the base rates of ``"em"``; also less precise than ``"em"``, but correct if the calibration of the
+        reference does not fit.
     groups : array-like of shape (n,), optional
         The group of each new row. Rows of one group may depend on each other.
     n_resamples : int, default 400
@@ -266,7 +266,7 @@ def estimate_prior(
     Returns
     -------
     PriorEstimate
-        ``.value``, ``.interval`` and ``.reference``: numbers for two classes, otherwise a row per class. ``.pvalue``
+        ``.value``, ``.interval`` and ``.reference``: numbers for two classes, otherwise one row per class. ``.pvalue``
         tests the assumption.
 
     Raises
@@ -277,26 +277,26 @@ def estimate_prior(
     Warns
     -----
     PriorShiftWarning
-        Where the p-value is at most ``1 - level``: the new scores are no mixture of those of the classes, more than
-        base rates has changed, and the estimate may be far off. Also where ``"em"`` and ``"pacc"`` differ by more than
-        chance, so that ``"em"`` is not to be trusted.
+        If the p-value is at most ``1 - level``: the new scores are not a mixture of those of the classes, more than
+        base rates has changed, and the estimate may be far off. Also if ``"em"`` and ``"pacc"`` differ by more than
+        chance, so that ``"em"`` is unreliable.
 
     See Also
     --------
     calibrant.shift_prior : Probabilities under the new base rates.
-    calibrant.CalibratedModel : ``adapt`` moves a model to the base rates of new rows.
+    calibrant.CalibratedModel : ``adapt`` adjusts a model to the base rates of new rows.
     calibrant.results.PriorEstimate : The result, field by field.
 
     Notes
     -----
     Intervals are quantiles of draws in which the rows of both samples, or their groups, have exponential weights (the
     Bayesian bootstrap), to which half a row per class is added; the calibration is refitted in every draw. The test
-    compares means of functions of the scores between the new rows and the classes mixed. Cost O(R n K²) for R draws;
-    rows of two classes with the same log odds, to 0.01, count as one.
+    compares means of functions of the scores between the new rows and the mixture of the classes. Cost O(R n K²) for R
+    draws; for two classes, rows with the same log odds, to 0.01, are merged.
 
-    On real data 95 % intervals of ``"em"`` cover 93 % for two classes and 88 % for more, since no temperature
-    calibrates all scores; those of ``"pacc"`` cover 92 to 96 %. ``benchmarks/coverage/prior_shift.md`` has the figures,
-    and size and power of the test.
+    On real data, 95 % intervals of ``"em"`` have a coverage of 93 % for two classes and 88 % for more, since no
+    temperature calibrates all scores; those of ``"pacc"`` have 92 to 96 %. ``benchmarks/coverage/prior_shift.md`` gives
+    the figures, and the size and power of the test.
 
     References
     ----------
@@ -335,7 +335,7 @@ def estimate_prior(
 def prior_with_draws(
     reference: Predictions, new: Predictions, algorithm: str, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[PriorEstimate, PriorDraws]:
-    """The estimate, and the draws that its interval is of."""
+    """The estimate, and the draws from which its interval is computed."""
     before = PriorRows.of(reference.matrix, _counts(reference), **_about(reference), codes=reference.codes)
     shares = class_shares(reference)
     found = draw_priors(before, PriorRows.of(new.matrix, _counts(new), **_about(new)), algorithm, n_resamples, rng)
@@ -369,7 +369,7 @@ def class_shares(reference: Predictions) -> FloatArray:
 
 
 def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tuple[str, ...]:
-    """Why an estimate may be far off."""
+    """Reasons why an estimate may be far off."""
     if found.mixture <= size:
         p = equals(found.mixture, least)
         return (
@@ -383,7 +383,7 @@ def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tup
 
 
 def labelled_rows(reference: Any) -> Predictions:
-    """Labelled rows."""
+    """Labelled rows of a reference."""
     if isinstance(reference, Predictions):
         return reference
     y, p = labelled_pair(reference)
@@ -392,14 +392,14 @@ def labelled_rows(reference: Any) -> Predictions:
 
 
 def labelled_pair(reference: Any) -> tuple[Any, Any]:
-    """Labels and scores of a reference that is no Predictions."""
+    """Labels and scores of a reference that is not Predictions."""
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise TypeError(f"reference must be Predictions or a pair (y, p); got {type(reference).__name__}")
     return reference[0], reference[1]
 
 
 def rows_like(reference: Predictions, p_new: Any, **about: Any) -> Predictions:
-    """New rows, with the classes of the reference; their labels are not read."""
+    """New rows, with the classes of the reference; their labels are not used."""
     positive = None if reference.positive is None else reference.classes[reference.positive]
     with called(y_prob="p_new"):
         values, _, _ = read_scores(p_new)
@@ -414,7 +414,7 @@ def rows_like(reference: Predictions, p_new: Any, **about: Any) -> Predictions:
 
 
 def _counts(p: Predictions) -> FloatArray:
-    """Weights of rows; relative ones add up to effective rows."""
+    """Weights of rows; relative ones sum to the effective sample size."""
     weights = ones_or(p.weights, p.n_samples)
     return weights if p.integral_weights else weights * (p.effective_size / weights.sum())
 

@@ -17,7 +17,7 @@ from ..data.types import AnyArray, FloatArray, Interval
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 
-#: Areas below this are 0, but for rounding; factors beyond e to this are cut off there.
+#: Areas below this are rounding errors of 0; factors are at most e to the power of this.
 _ROUNDING, _FAR = 1e-12, 100.0
 
 
@@ -30,13 +30,13 @@ class RiskCoverage(Curve):
     aurc : float
         Area under the risk–coverage curve: the mean, over coverages, of the error rate of the rows accepted.
     augrc : float
-        Area under the generalised one: the mean share of rows that are accepted and wrong.
+        Area under the generalised curve: the mean share of rows that are accepted and wrong.
     excess_aurc, excess_augrc : float
-        The same minus those of the best order, in which all errors come last.
+        The same areas minus those of the best order, in which all errors come last.
     error_rate : float
         Error rate of all rows.
     intervals, standard_errors : mapping of name to Interval, and to float
-        Intervals and standard errors of the five above, by their names.
+        Intervals and standard errors of the five values above, by their names.
     thresholds : ndarray of shape (m,)
         Distinct confidences, from the highest; rows with at least this confidence are accepted.
     coverage : ndarray of shape (m,)
@@ -87,7 +87,7 @@ class RiskCoverage(Curve):
 
     @property
     def summary(self) -> str:
-        """Error rates of the confident half, and of all rows."""
+        """Error rates of the more confident half and of all rows."""
         half = float(self.risk[np.argmin(np.abs(self.coverage - 0.5))])
         return (
             f"The more confident half of {self.n_samples:,} rows has an error rate of {100 * half:.1f} %, "
@@ -120,7 +120,7 @@ def risk_coverage(
     level: float = 0.95,
     **inputs: Unpack[InputOptions],
 ) -> RiskCoverage:
-    r"""Risk–coverage curve of predicting only where the model is confident, with AURC and AUGRC.
+    r"""Risk–coverage curve for predicting only where the model is confident, with AURC and AUGRC.
 
     With rows in decreasing order of confidence and ℓ = 1 where the predicted class is wrong,
 
@@ -128,21 +128,21 @@ def risk_coverage(
               \mathrm{AUGRC} = \frac{1}{n^2} \sum_i \ell_i \big(n - i + \tfrac12\big)
               = \tfrac12 r^2 + r (1 - r)(1 - \mathrm{AUROC}),
 
-    r being the error rate and AUROC that of confidence for being right. Ties in confidence are averaged exactly over
-    all orders.
+    with r the error rate and AUROC that of the confidence for correct predictions. Ties in confidence are averaged
+    exactly over all orders.
 
     Parameters
     ----------
     y_prob : array-like of shape (n,) or (n, K)
         Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``. The most
-        probable class is predicted, the first label of a tie.
+        probable class is predicted; for ties, the first label.
     confidence : array-like of shape (n,), optional
-        Finite numbers, higher for more certain rows; default the largest probability of each row.
+        Finite numbers, higher for more certain rows; by default the largest probability of each row.
 
     Returns
     -------
     RiskCoverage
-        In [0, 1]; 0 is perfect, lower is better. ``.plot()`` draws risk over coverage.
+        Areas in [0, 1]; 0 is perfect, lower is better. ``.plot()`` draws risk over coverage.
 
     Raises
     ------
@@ -151,21 +151,21 @@ def risk_coverage(
 
     See Also
     --------
-    calibrant.plot.RiskCoverageDisplay : The picture of several models.
-    calibrant.expected_cost : The cost of decisions, to abstain among them.
+    calibrant.plot.RiskCoverageDisplay : The plot of several models.
+    calibrant.expected_cost : The cost of decisions, including abstention.
     calibrant.results.RiskCoverage : The result, field by field.
 
     Notes
     -----
-    AURC weighs an error at rank i by about ``log n/i``: those of the few most confident rows count most. AUGRC weights
-    an error by the share of coverages at which its row is accepted. Both also depend on the error rate; the excess
-    measures the ranking only. None of them measures calibration: any increasing function of the confidence gives the
-    same values.
+    AURC weights an error at rank i by about ``log n/i``: errors in the few most confident rows count most. AUGRC
+    weights an error by the share of coverages at which its row is accepted. Both also depend on the error rate; the
+    excess measures only the ranking. None of them measures calibration: any increasing function of the confidence gives
+    the same values.
 
-    Standard errors are those of influence functions (of AUGRC DeLong's), intervals normal on the log scale; if one is
-    0, as without errors or with all of them last, the interval ends at the largest value that the rows cannot exclude.
-    Whole-number weights equal repeats; others count by Kish's effective size, between whose ranks harmonic numbers are
-    interpolated by the digamma function. Cost O(n log n).
+    Standard errors are those of influence functions (DeLong's for AUGRC); intervals are normal on the log scale. If a
+    standard error is 0, as without errors or with all of them last, the interval ends at the largest value that the
+    rows cannot exclude. Whole-number weights equal repeats; others count by Kish's effective size, with harmonic
+    numbers interpolated by the digamma function. Cost O(n log n).
 
     References
     ----------
@@ -218,7 +218,7 @@ class _Order:
     """Rows in decreasing order of confidence, equal ones together, in units of the effective sample size n.
 
     ``before``, ``wrong_before`` are the weights of the rows, and of those that are wrong, ahead of each distinct
-    confidence; ``place`` says which one a row has.
+    confidence; ``place`` is the index of each row's confidence.
     """
 
     confidence: FloatArray
@@ -233,7 +233,7 @@ class _Order:
 
     @classmethod
     def of(cls, p: Predictions, confidence: FloatArray) -> _Order:
-        """Coverage of the rows with weight."""
+        """Order of the rows with weight."""
         w = ones_or(p.weights, p.n_samples)
         used = np.flatnonzero(w > 0)
         n = p.effective_size
@@ -272,7 +272,7 @@ class _Order:
         return {**values, "error_rate": rate}, {**moved, "error_rate": row}
 
     def interval(self, name: str, value: float, se: float, level: float) -> Interval:
-        """Normal on the log scale, within the possible range; for a vanishing standard error see above."""
+        """Normal on the log scale, within the possible range; for a standard error of 0 see :func:`risk_coverage`."""
         from scipy.special import ndtri
 
         nan = float("nan")
@@ -298,21 +298,21 @@ class _Order:
 
 
 def _best(rate: float) -> _Areas:
-    """All errors last."""
+    """Areas with all errors last."""
     from scipy.special import xlogy
 
     return _Areas(float(rate + xlogy(1 - rate, 1 - rate)), rate**2 / 2)
 
 
 def _worst(rate: float) -> _Areas:
-    """All errors first."""
+    """Areas with all errors first."""
     from scipy.special import xlogy
 
     return _Areas(float(rate - xlogy(rate, rate)), rate - rate**2 / 2)
 
 
 def _confidences(confidence: Any, p: Predictions) -> FloatArray:
-    """Judge the ``confidence`` argument."""
+    """Check the ``confidence`` argument."""
     if confidence is None:
         return np.asarray(p.confidence, dtype=np.float64)
     array, _ = to_array(confidence, "confidence")

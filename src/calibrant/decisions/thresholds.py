@@ -1,4 +1,4 @@
-"""Decisions of least expected cost (survey, §2.1)."""
+"""Decisions of lowest expected cost (survey, §2.1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..data.checks import check_list, check_number, received
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import read_probabilities
 
-#: Costs of which sums and squares are finite.
+#: Largest cost; sums and squares of costs up to this are finite.
 _MOST = 1e100
 
 
 def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
-    """Judge the ``costs`` argument: a table (K, A), or costs by their names, of the positive of two classes."""
+    """Check the ``costs`` argument: a table (K, A), or costs by name for the positive of two classes."""
     if isinstance(costs, Mapping):
         if k != 2:
             raise ValueError(f"costs by the names fp and fn are for two classes; got {k}: pass a row per class")
@@ -46,7 +46,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     Parameters
     ----------
     cost_fp, cost_fn : float
-        Costs of a false positive and of a false negative, beyond those of being right; not negative, not both 0.
+        Costs of a false positive and of a false negative, beyond those of correct decisions; not negative, not both 0.
     prior_shift : (float, float), optional
         Base rate of the positive class where probabilities are calibrated, and where decisions are made, if these
         differ: the threshold then applies to the unadjusted probabilities (see :func:`shift_prior`).
@@ -94,16 +94,16 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
 
 
 def decide(y_prob: Any, costs: Any) -> AnyArray:
-    r"""Decision of least expected cost.
+    r"""Decision of lowest expected cost.
 
     .. math:: \arg\min_a \sum_k p_k\, C_{ka}
 
     Parameters
     ----------
     y_prob : array-like of shape (n, K)
-        Calibrated probabilities; 1-D: of the second of two classes.
+        Calibrated probabilities; if 1-D, those of the second of two classes.
     costs : array-like of shape (K, A), or mapping with the keys "fp" and "fn"
-        Cost of decision a where class k is true. There may be more decisions than classes, such as to ask a person.
+        Cost of decision a if class k is true. There may be more decisions than classes, such as deferring to a person.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Estimators of the calibration error: values, each a frozen dataclass that validates itself.
+"""Estimators of the calibration error: frozen dataclasses that validate their parameters.
 
-Also what someone needs who writes another one: `CellEstimator` and the sums that it reads.
+Custom estimators derive from `CellEstimator` and read the sums defined here.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""`AdaptiveKernel`: residuals smoothed narrowly where samples are many and widely where they are few."""
+"""`AdaptiveKernel`: residuals smoothed with a bandwidth that adapts to the density of the samples."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from .base import CellEstimator, Cells, GridEstimator
 from .density import choose, residual_power
 from .norm import mean_power
 
-#: Cells of the score axis, and kernels that are tried from the narrowest to the widest.
+#: Cells of the score axis, and number of kernels tried, from the narrowest to the widest.
 CELLS = 256
 STEPS = 8
 #: Numbers smoothed at a time.
 _BLOCK = 1 << 16
-#: Numbers that ``wanted="loo"`` tries, the smoothest first.
+#: Candidates of ``wanted="loo"``, the smoothest first.
 _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
 
 @dataclass(frozen=True)
 class AdaptiveKernel(GridEstimator):
-    r"""Calibration error from smoothed residuals, each score with a bandwidth of its own; made for curves.
+    r"""Calibration error from residuals smoothed with one bandwidth per score; intended for curves.
 
     .. math:: d(s) = \frac{\sum_i K_{h_i}(s - s_i)\,(o_i - s_i)}{\sum_i K_{h_i}(s - s_i)}
 
-    A single bandwidth follows the bulk of the scores. Where 99 % of them lie near 0, as for one class of a
+    A single bandwidth is dominated by the bulk of the scores. If 99 % of them lie near 0, as for one class of a
     hundred, it shows the noise of single samples elsewhere, and a wider one smears the bulk over its neighbours. Here
-    a sample's bandwidth starts at Scott's rule for folded scores and grows until the kernel at its score weighs
-    ``wanted`` samples, but not beyond ``widest``: a bulk stays narrow and does not leak.
+    a sample's bandwidth starts at Scott's rule for folded scores and grows until the effective number of samples in
+    the kernel at its score reaches ``wanted``, up to ``widest``: it stays narrow in the bulk, which does not leak.
 
     Parameters
     ----------
     wanted : float or "loo", default 60
-        Samples that a kernel should weigh at a score; a sixth of all where that is less. ``"loo"``: the number among
-        7.5, 15, … 960 under which outcomes are likeliest, each predicted from the other samples.
+        Target effective number of samples in a kernel, at most a sixth of all samples. ``"loo"``: the candidate among
+        7.5, 15, … 960 with the largest leave-one-out likelihood of the outcomes.
     widest : float, default 0.1
-        Largest standard deviation of a kernel, as a share of the domain.
+        Largest standard deviation of a kernel, as a fraction of the domain.
 
     See Also
     --------
@@ -55,7 +55,7 @@ class AdaptiveKernel(GridEstimator):
     Notes
     -----
     Cost O(n + G² · R) with G = 256 cells and R resamples. Source: Abramson (1982), *On bandwidth variation in kernel
-    estimates*, for bandwidths that belong to samples.
+    estimates*, for sample-specific bandwidths.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class AdaptiveKernel(GridEstimator):
         return out.reshape(sums.shape)
 
     def _read_some(self, sums: GridMoments, norm: float) -> FloatArray:
-        """Every step's kernel is a spectrum, and only one transform goes back."""
+        """:meth:`read` for several problems: kernels are applied as spectra, with a single inverse transform."""
         from scipy.fft import dct, idct
 
         start = folded_scott(sums)
@@ -128,12 +128,12 @@ class AdaptiveKernel(GridEstimator):
         return residual_power(np.maximum(density, 0.0), smooth, None, 0.0, norm)
 
     def _cells(self, sums: Any) -> Cells:
-        """Cells of the score axis and how residuals are smoothed along it."""
+        """Cells of the score axis, with the smoother of residuals along it."""
         sums = as_grid(sums)
         return self._cells_of(sums, self._wanted(sums))
 
     def _wanted(self, sums: GridMoments) -> float:
-        """Effective number of samples wanted at a score."""
+        """Target effective number of samples at a score."""
         return choose(_WANTED, lambda w: self._cells_of(sums, w)) if isinstance(self.wanted, str) else self.wanted
 
     def _cells_of(self, sums: GridMoments, wanted: float) -> Cells:
@@ -143,11 +143,11 @@ class AdaptiveKernel(GridEstimator):
         return AdaptiveCells(scores, count, positive, smoother, smoother.quadrature, residual=True)
 
     def _held(self, sums: GridMoments) -> tuple[CellEstimator, GridMoments]:
-        """Bandwidths are found again in every sample; counts on the cells are resampled."""
+        """Counts on the cells are resampled; bandwidths are recomputed for every sample."""
         return replace(self, wanted=self._wanted(sums)), sums.on(min(CELLS, sums.cells))
 
     def _smoother(self, grid: GridMoments, count: FloatArray, start: float, wanted: float) -> VaryingSmoother:
-        """Rows of the smoothing matrix, each from the narrowest kernel that weighs enough samples."""
+        """Smoothing matrix; each row is from the narrowest kernel with enough samples."""
         widest = self.widest * grid.cells
         narrowest = min(max(start / grid.step, 0.5), widest)
         wanted = min(wanted, float(count.sum()) / 6)
@@ -189,7 +189,7 @@ class VaryingSmoother(Smoother):
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Part of a sample of cell i that counts at cell j: 1 at its own, 0 beyond one standard deviation."""
+        """Share of a sample in cell i that counts at cell j: 1 at its own, 0 beyond one standard deviation."""
         i = np.arange(self.cells + 1)
         near = np.abs(i[:, None] - i[None, :]) <= np.maximum(self.widths, 1.0)[:, None]
         return np.where(near, self.rows / self.peaks[:, None], 0.0)
@@ -197,7 +197,7 @@ class VaryingSmoother(Smoother):
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveCells(Cells):
-    """Cells of which each has a kernel of its own height."""
+    """Cells with kernels of different heights."""
 
     @cached_property
     def local_size(self) -> FloatArray:
@@ -208,7 +208,7 @@ class AdaptiveCells(Cells):
 
 
 def as_grid(sums: Any) -> GridMoments:
-    """Counts of one problem on the regular grid that curves are drawn from, from any sums with atoms."""
+    """Counts of one problem on the regular grid used for curves, from any sums with atoms."""
     if isinstance(sums, GridMoments):
         return sums
     scores, count, positive = sums.atoms

@@ -1,4 +1,4 @@
-"""Sums over a function of the score: distinct scores while they are few, and beyond counts on a regular grid of it."""
+"""Sums over a function of the score: distinct scores if they are few, otherwise counts on a regular grid of it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _FIELDS = ("scores", "mass", "square")
 
 @dataclass(frozen=True)
 class Angles:
-    """Sums that an estimator may name: those over θ, with ``score = sin² θ``.
+    """Specification of sums over θ, with ``score = sin² θ``.
 
-    A Beta kernel at z, of standard deviation ``√(h z (1-z))``, is ``√h / 2`` wide over θ everywhere, so a grid that is
-    regular in θ resolves all kernels alike.
+    A Beta kernel at z, of standard deviation ``√(h z (1-z))``, has width ``√h / 2`` everywhere over θ, so a grid that
+    is regular in θ resolves all kernels equally well.
     """
 
-    #: Cells of the grid, and the number of samples up to which there is none.
+    #: Cells of the grid, and the number of samples up to which no grid is used.
     cells: ClassVar[int] = 2048
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = np.pi / 2
@@ -38,7 +38,7 @@ class Angles:
         return AxisCounts.of(problem, self)
 
     def held(self, scores: FloatArray) -> FloatArray:
-        """Scores as they are counted."""
+        """Scores as counted."""
         return scores
 
     def places(self, scores: FloatArray) -> FloatArray:
@@ -52,10 +52,10 @@ class Angles:
 
 @dataclass(frozen=True)
 class Logits:
-    """Sums that an estimator may name: those over the logit, of scores clipped to [eps, 1 - eps].
+    """Specification of sums over the logit, of scores clipped to [eps, 1 - eps].
 
-    Unlike a grid of scores it is fine where they are near 0 or 1 and logits differ most. Sharing a sample between its
-    two nearest nodes keeps ``Σ o ℓ`` and ``Σ ℓ``, to which likelihoods of logit maps are sensitive in the first order.
+    Unlike a grid of scores it is fine near 0 and 1, where logits differ most. Sharing a sample between its two
+    nearest nodes preserves ``Σ o ℓ`` and ``Σ ℓ``, on which likelihoods of logit maps depend to first order.
     """
 
     eps: float
@@ -63,13 +63,13 @@ class Logits:
 
     @property
     def high(self) -> float:
-        """Largest logit; rounding makes the two ends differ in their last digits."""
+        """Largest logit in absolute value: rounding makes the two ends differ in their last digits."""
         low, high = logits_of(np.array([self.eps, 1 - self.eps]), self.eps)
         return float(max(-low, high))
 
     @property
     def low(self) -> float:
-        """Least logit."""
+        """Smallest logit."""
         return -self.high
 
     def of(self, problem: Problem) -> AxisCounts:
@@ -77,7 +77,7 @@ class Logits:
         return AxisCounts.of(problem, self)
 
     def held(self, scores: FloatArray) -> FloatArray:
-        """Scores as they are counted."""
+        """Scores as counted."""
         return np.clip(scores, self.eps, 1 - self.eps)
 
     def places(self, scores: FloatArray) -> FloatArray:
@@ -91,14 +91,14 @@ class Logits:
 
 @dataclass(frozen=True, eq=False)
 class AxisCounts(Sums):
-    """Distinct scores while they are few; beyond, linear-binned counts over an axis.
+    """Sums per distinct score if these are few, otherwise linear-binned counts over an axis.
 
     Attributes
     ----------
     scores : ndarray of shape (…, m)
         Distinct scores, or those of the nodes.
     mass, square : ndarray of shape (…, 2, m)
-        ``Σ w a`` and ``Σ w² a`` of the negatives and of the positives, with the linear share ``a``; 0 behind a
+        ``Σ w a`` and ``Σ w² a`` of the negatives and of the positives, with the linear share ``a``; 0 after a
         problem's last score.
     cells : ndarray of shape (…)
         Cells of the grid; 0 for distinct scores.
@@ -116,7 +116,7 @@ class AxisCounts(Sums):
 
     @classmethod
     def of(cls, problem: Problem, axis: Angles | Logits) -> AxisCounts:
-        """Counts of the samples of one problem, or of many. Cost O(n log n); of many rows without weights O(n)."""
+        """Counts of the samples of one or many problems. Cost O(n log n); O(n) for many unweighted rows."""
         p = problem
         about = axis, p.domain, p.counts if p.shape else p.n_samples, p.counted
         none = np.zeros(p.shape, dtype=np.intp)
@@ -138,13 +138,13 @@ class AxisCounts(Sums):
         return cls(scores, mass, square, none, *about).with_grids(np.reshape(size, p.shape) > axis.cells)
 
     def check(self) -> None:
-        """ValueError unless these can be the counts of rows."""
+        """Raise ValueError unless these are possible counts of rows."""
         super().check()
         on_grid = (self.cells == self.axis.cells) & (self.scores.shape[-1] > self.cells)
         need((self.cells == 0) | on_grid, "cells must be of a grid")
 
     def with_grids(self, many: AnyArray) -> AxisCounts:
-        """Counts on nodes for some problems."""
+        """Replace distinct scores by counts on nodes for some problems."""
         many = many & (self.cells == 0)
         if not many.any():
             return self
@@ -177,7 +177,7 @@ class AxisCounts(Sums):
 
     @property
     def places(self) -> FloatArray:
-        """Where the scores are on the axis, (…, m)."""
+        """Positions of the scores on the axis, (…, m)."""
         found = self.axis.places(self.scores)
         if not self.cells.any():
             return found
@@ -214,7 +214,7 @@ class AxisCounts(Sums):
 
     @property
     def used(self) -> AxisCounts:
-        """One problem without the scores where no sample is."""
+        """Counts of one problem without empty scores."""
         used = self.mass.any(axis=-2)
         return replace(self, scores=self.scores[used], mass=self.mass[:, used], square=self.square[:, used])
 
@@ -226,7 +226,7 @@ class AxisCounts(Sums):
         return self.scores, self.mass.sum(axis=-2) * unit, self.mass[..., 1, :] * unit
 
     def resampled(self, count: FloatArray, positive: FloatArray) -> AxisCounts:
-        """Those of samples with other counts (R, m) and positives (b R, m) at the same scores."""
+        """Sums of samples with other counts (R, m) and positives (b R, m) at the same scores."""
         count = np.tile(count, (len(positive) // len(count), 1))
         positive = np.clip(positive, 0, count)
         mass = np.stack([count - positive, positive], axis=-2)
@@ -242,7 +242,7 @@ class AxisCounts(Sums):
 
 
 def placed(at: FloatArray, domain: tuple[float, float], cells: int) -> tuple[IntArray, FloatArray]:
-    """Cell of positions on a regular grid over a domain, and how far within it they are, from 0 to 1."""
+    """Cells of positions on a regular grid over a domain, and the relative positions within them, from 0 to 1."""
     low, high = domain
     position = np.clip((at - low) * (cells / (high - low)), 0, cells)
     # A position that was a node's comes back with a rounding error, which must not open the next node.

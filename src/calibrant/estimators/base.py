@@ -1,4 +1,4 @@
-"""Estimators: values that turn a problem into an error, and say which notions they do not support."""
+"""Base classes of estimators: immutable objects that compute an error from a problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..sums import QuantileBins as QuantileBins
 from ..sums import Runs as Runs
 from ..sums.smoothing import Smoother
 
-#: Multiples of the gaps found at which truths are simulated; between them quantiles are interpolated.
+#: Multiples of the estimated gaps at which truths are simulated; quantiles are interpolated between them.
 SCALES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
 
 
@@ -46,14 +46,14 @@ class TruthPath:
     observed: float
 
 
-#: A smooth curve is drawn, and its largest gap sought, where a kernel weighs at least this many samples.
+#: A smooth curve is drawn, and its largest gap sought, where the effective kernel sample size is at least this.
 MIN_LOCAL_SIZE = 0.5
 
 
 def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
-    """Where a smooth estimate counts: where there is density; for p = inf, half a sample within the kernel.
+    """Mask of the points where a smooth estimate counts: positive density; half a sample in the kernel for p = inf.
 
-    An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
+    An integral gives the far tails of a kernel no weight, but a maximum could be attained there.
     """
     if np.isinf(norm):
         return np.asarray(density >= MIN_LOCAL_SIZE * peak)
@@ -62,7 +62,7 @@ def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> Any
 
 
 def check_eps(eps: Any) -> float:
-    """Judge the ``eps`` argument: how near to 0 and 1 a probability may come."""
+    """Check the ``eps`` argument: how near to 0 and 1 a probability may come."""
     if not is_real(eps):
         raise TypeError(f"eps must be a number in (0, 0.1]; got {received(eps)}")
     if not 0 < eps <= 0.1:
@@ -71,7 +71,7 @@ def check_eps(eps: Any) -> float:
 
 
 def check_bandwidth(bandwidth: Any, rules: tuple[str, ...], *, function: bool = False) -> Any:
-    """Judge a ``bandwidth`` argument: a rule's name, a number (made a float), or a callable."""
+    """Check a ``bandwidth`` argument: the name of a rule, a number (converted to float), or a callable."""
     names = ", ".join(map(repr, rules))
     allowed = f"bandwidth must be {names} or a number in [1e-12, 1e3]"
     if function:
@@ -87,7 +87,7 @@ def check_bandwidth(bandwidth: Any, rules: tuple[str, ...], *, function: bool = 
 
 
 def check_n_bins(n_bins: Any, allowed: str) -> int | str:
-    """Judge a number of bins, or a rule that finds one from the sample size; ``allowed`` says what else is."""
+    """Check a number of bins, or a rule that derives it from the sample size; ``allowed`` is for the error message."""
     if isinstance(n_bins, str) and n_bins in ("sqrt", "cbrt"):
         return n_bins
     if not isinstance(n_bins, str) and not is_whole(n_bins):
@@ -98,19 +98,19 @@ def check_n_bins(n_bins: Any, allowed: str) -> int | str:
 
 
 class PowerAndSE(NamedTuple):
-    """``errorᵖ`` as estimated, signed where it is debiased, and its standard error: NaN without one."""
+    """Estimated ``errorᵖ``, signed if debiased, and its standard error (NaN if there is none)."""
 
     power: float
     se: float
 
     @classmethod
     def nothing(cls) -> PowerAndSE:
-        """Where there is no number."""
+        """Result for a problem without a number."""
         return cls(float("nan"), float("nan"))
 
     @classmethod
     def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> PowerAndSE:
-        """Mean of terms with weights ``mass``, and the standard error of the mean of another one's, their influence."""
+        """Mean of terms with weights ``mass``; its standard error is that of the mean of ``influence``."""
         total = float(mass.sum())
         if not total > 0:
             return cls.nothing()
@@ -120,11 +120,11 @@ class PowerAndSE(NamedTuple):
 
 
 class Estimator(Documented):
-    """Base class of estimators: frozen values that turn rows into an error.
+    """Base class of estimators: immutable objects that compute an error from rows.
 
-    Most estimators read sums: they derive from :class:`CellEstimator`. One that needs the rows derives from this class
-    and defines :meth:`power`, or ``_powers``, which takes all problems side by side. The other names with an underscore
-    are for estimators of this package: their defaults suit any other.
+    Most estimators read sums and derive from :class:`CellEstimator`. An estimator that needs the rows derives from this
+    class and defines :meth:`power`, or ``_powers``, which takes all problems side by side. The other names with an
+    underscore are for the estimators of this package; their defaults suit any other.
 
     See Also
     --------
@@ -151,7 +151,7 @@ class Estimator(Documented):
             raise TypeError(f"{cls.__name__} must define power(problem, norm) or _powers(problems, norm)")
 
     def power(self, problem: Any, norm: float) -> float:
-        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased.
+        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`), signed if debiased.
 
         Parameters
         ----------
@@ -167,14 +167,14 @@ class Estimator(Documented):
         return np.array([self.power(problem, norm) for problem in problems])
 
     def _square(self, problem: Any) -> float:
-        """Signed, never truncated estimate of ``error²``, for estimators that have one; ValueError for the others."""
+        """Signed, untruncated estimate of ``error²``; ValueError for estimators without one."""
         raise ValueError(
             f"estimator {self!r} has no unbiased square: use Binned(..., debias=True), or debias='kumar', 'brocker' or "
             "'ferro-fricker', or CrossFit(...)"
         )
 
     def _check(self, reduction: Reduction, notion: str) -> None:
-        """Raise ValueError when this estimator does not support the notion, naming those that do."""
+        """Raise ValueError if this estimator does not support the notion, naming estimators that do."""
         vector = isinstance(reduction, VectorProblem)
         kind = ("drawn" if reduction.drawn else "vector") if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self._serves:
@@ -184,45 +184,45 @@ class Estimator(Documented):
 
 
 class EstimatorWithSE(Estimator, ABC):
-    """An estimator that knows the standard error of its power."""
+    """Base class of estimators that also compute the standard error of their power."""
 
     @abstractmethod
     def _power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
-        """``errorᵖ`` and its standard error, NaN where there is none."""
+        """``errorᵖ`` and its standard error, NaN if there is none."""
 
     def power(self, problem: Any, norm: float) -> float:
         """``errorᵖ`` of one problem."""
         return self._power_and_se(problem, norm).power
 
     def _inner(self, norm: float) -> float:
-        """Norm of the power that is estimated, where it is not the one asked for."""
+        """Norm of the power that is estimated, which may differ from the requested one."""
         return norm
 
     def _details(self, problem: Any, norm: float) -> dict[str, float]:
-        """Further numbers about a problem."""
+        """Additional results for a problem."""
         return {}
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A plug-in estimate taken apart: counts at scores, an optional smoothing of them, and quadrature weights.
+    """Components of a plug-in estimate: counts at scores, an optional smoother, and quadrature weights.
 
-    Bins and kernels are the same thing here: gap = positives / counts - score after both have been smoothed by
+    Bins and kernels are treated alike: gap = positives / counts - score after both have been smoothed by
     ``smoother`` (None for bins); or, with ``residual``, (positives - score · counts) / counts after smoothing.
     Curves, bands and intervals are computed from cells, so their cost does not depend on the number of rows.
 
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        Score of each cell (NaN where an empty bin has none).
+        Score of each cell (NaN for an empty bin).
     count, positive : ndarray of shape (m,)
-        Samples and positives a cell, in units of the effective sample size.
+        Samples and positives per cell, in units of the effective sample size.
     smoother : Smoother or None
-        How counts are smoothed; None for bins.
+        Smoother of the counts; None for bins.
     quadrature : ndarray of shape (m,)
         Weight of each cell in sums.
     residual : bool
-        Whether residuals are smoothed, rather than positives.
+        Whether residuals are smoothed instead of positives.
     """
 
     scores: FloatArray
@@ -233,12 +233,12 @@ class Cells:
     residual: bool = False
 
     def apply(self, counts: FloatArray) -> FloatArray:
-        """Smooth counts (last axis), or return them as they are for bins."""
+        """Smooth counts (last axis), or return them unchanged for bins."""
         return counts if self.smoother is None else self.smoother(counts)
 
     @cached_property
     def density(self) -> FloatArray:
-        """Smoothed counts per cell; rounding noise of the transform is cut at 0."""
+        """Smoothed counts per cell; rounding noise of the transform is clipped at 0."""
         return np.maximum(self.apply(self.count), 0.0)
 
     @cached_property
@@ -248,7 +248,7 @@ class Cells:
 
     @cached_property
     def gap(self) -> FloatArray:
-        """Observed minus predicted; NaN where there is nothing."""
+        """Observed minus predicted; NaN where there is no data."""
         out: FloatArray = np.full(self.count.shape, np.nan)
         present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
         np.divide(self.apply(self.outcome(self.positive, self.count)), self.density, out=out, where=present)
@@ -256,24 +256,24 @@ class Cells:
 
     @cached_property
     def residual_gap(self) -> FloatArray:
-        """Smoothed residuals over smoothed counts, whatever the estimator smooths; 0 where there is nothing."""
+        """Smoothed residuals over smoothed counts, whatever the estimator smooths; 0 where there is no data."""
         return self.blur(self.positive - self.count * np.nan_to_num(self.scores))
 
     def blur(self, residual: FloatArray) -> FloatArray:
-        """Residual sums a cell (…, m) to gaps."""
+        """Convert residual sums per cell (…, m) to gaps."""
         present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
         out: FloatArray = np.zeros(residual.shape)
         np.divide(self.apply(residual), self.density, out=out, where=present)
         return out
 
     def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
-        """Smoothed sums: positives, or residuals ``positives - score · count``."""
+        """Sums to be smoothed: positives, or residuals ``positives - score · count``."""
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCells(Cells):
-    """Cells without a smoother, whose gap a fit has found from all of them.
+    """Cells without a smoother, whose gaps come from a fit to all of them.
 
     Attributes
     ----------
@@ -300,10 +300,10 @@ class ResampleInputs(NamedTuple):
     Attributes
     ----------
     at : ndarray of shape (r,)
-        Their numbers.
+        Indices of the problems.
     reader : has ``read(sums, norm)``
-        The estimator, with all that was found in the data held.
-    sums : sums of one problem, or with a leading axis of the r
+        The estimator, with all parameters found in the data fixed.
+    sums : sums of one problem, or of the r problems with a leading axis
     """
 
     at: IntArray
@@ -312,26 +312,26 @@ class ResampleInputs(NamedTuple):
 
 
 class CellEstimator(Estimator, ABC):
-    """Base class of estimators that read sums: they stream, resample and report, at a cost independent of n.
+    """Base class of estimators that read sums: they stream and resample, at a cost independent of n.
 
     A subclass is a frozen dataclass and defines two methods:
 
     ``_needs(domain)``
-        Names the sums that it reads of scores in ``domain``: ``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a
-        value of its own with ``of(problem)``. An estimator whose sums depend on the data (quantile edges) defines
-        ``summarize(problem)`` instead, which returns them.
+        Returns a specification of the sums to compute for scores in ``domain``: ``Grid()``, ``Bins(edges)``,
+        ``DistinctScores()``, or a custom value with ``of(problem)``. An estimator whose sums depend on the data
+        (quantile edges) defines ``summarize(problem)`` instead, which returns the sums.
     ``read(sums, norm)``
-        Turns sums with leading axes (…) into ``errorᵖ``, (…), by :func:`.to_power`. Data, draws, pieces and samples of
-        a benchmark are all read there.
+        Converts sums with leading axes (…) to ``errorᵖ``, (…), by :func:`.to_power`. It is called for the data,
+        resamples, batches and benchmark samples alike.
 
-    Everything else, an interval and a place in a report too, follows. The other names with an underscore are for
-    estimators of this package: their defaults suit any other.
+    Everything else follows, including intervals and support in reports. The other names with an underscore are for the
+    estimators of this package; their defaults suit any other.
 
     See Also
     --------
-    calibrant.estimators.Estimator : Base class of those that need the rows.
-    calibrant.estimators.Grid : One of the sums that there are.
-    calibrant.estimators.Bins : Another one.
+    calibrant.estimators.Estimator : Base class of estimators that need the rows.
+    calibrant.estimators.Grid : Specification of counts on a grid.
+    calibrant.estimators.Bins : Specification of sums per bin.
 
     Examples
     --------
@@ -356,14 +356,14 @@ class CellEstimator(Estimator, ABC):
     """
 
     def _needs(self, domain: tuple[float, float]) -> Any:
-        """Sums that are read of scores in a domain, a hashable value; None where they depend on the data.
+        """Specification (hashable) of the sums to compute for scores in a domain; None if they depend on the data.
 
-        Where they do, :meth:`summarize` says how.
+        In that case :meth:`summarize` computes them.
         """
         return None
 
     def summarize(self, problem: Problem) -> Any:
-        """Sums of one problem or of many.
+        """Sums of one or many problems.
 
         Parameters
         ----------
@@ -379,33 +379,33 @@ class CellEstimator(Estimator, ABC):
 
     @abstractmethod
     def read(self, sums: Any, norm: float) -> FloatArray:
-        """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`.
+        """``errorᵖ`` of shape (…) from sums with leading axes (…); see :func:`.norm.mean_power`.
 
         Parameters
         ----------
         sums : BinMoments, GridMoments, Runs, or sums of your own
-            Sums that :meth:`summarize` returned.
+            Sums returned by :meth:`summarize`.
         norm : float
             The power p ≥ 1 of the error, or inf for the maximum.
         """
 
     def fit(self, sums: Any) -> FittedSums:
-        """The fit to sums: value, curve and interval read it.
+        """The fit to sums, from which value, curve and interval are computed.
 
         Parameters
         ----------
         sums : BinMoments, GridMoments, Runs, or sums of your own
-            Sums that :meth:`summarize` returned.
+            Sums returned by :meth:`summarize`.
         """
         return FittedSums(self, sums)
 
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
-        """``errorᵖ`` of every problem, (R,), some of them at a time."""
+        """``errorᵖ`` of every problem, (R,), computed in tiles."""
         parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
     def _cells(self, sums: Any) -> Cells:
-        """Take the estimate of one problem apart, for its curve, bands and interval."""
+        """Components of the estimate of one problem, for its curve, bands and interval."""
         drawn = self._drawn_as
         if drawn is None or drawn is self:
             raise TypeError(f"{self!r} has no cells of its own")
@@ -413,30 +413,30 @@ class CellEstimator(Estimator, ABC):
 
     @property
     def _drawn_as(self) -> CellEstimator | None:
-        """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores.
+        """Estimator whose cells are drawn as the reliability curve: this one, if its cells lie on scores.
 
-        None for residuals smoothed adaptively over the scores of its sums.
+        None stands for residuals smoothed adaptively over the scores of its sums.
         """
         return self if self._cells_on_scores else None
 
     def _shown(self, sums: Any) -> Any:
-        """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""
+        """Sums of one problem as shown by its curve: unchanged, or as transformed by this estimator."""
         return sums
 
     #: Whether ``_cells`` lie on scores, so that they are the reliability curve.
     _cells_on_scores: ClassVar[bool] = False
-    #: Whether ``_cells`` lie where sums are resampled (``sums.atoms``), so that gaps are those that it resolves.
+    #: Whether ``_cells`` lie where sums are resampled (``sums.atoms``), so that their gaps are those it resolves.
     _cells_are_atoms: ClassVar[bool] = False
 
     def _held(self, sums: Any) -> tuple[CellEstimator, Any]:
-        """An estimator for resamples, with all parameters found in the data fixed, and the sums that are drawn.
+        """The estimator for resamples, with all parameters found in the data fixed, and the sums to resample.
 
-        ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.resampled(count, positive)`` many.
+        ``sums.atoms`` are scores, counts and positives of one problem; ``sums.resampled(count, positive)`` makes many.
         """
         return self, sums
 
     def _held_together(self, sums: Any, problems: int, most: int) -> Iterator[ResampleInputs]:
-        """``_held`` for many problems, of those together that are read together: about ``most`` cells at a time."""
+        """``_held`` for many problems, grouped into those that are read together: about ``most`` cells at a time."""
         return (ResampleInputs(np.array([i]), *self._held(sums[i])) for i in range(problems))
 
 
@@ -450,7 +450,7 @@ class GridEstimator(CellEstimator):
 
 @dataclass(frozen=True, eq=False)
 class FittedSums:
-    """Sums as an estimator reads them: each number is computed once, whoever asks for it.
+    """Sums with their estimator; each number is computed once and cached.
 
     Attributes
     ----------
@@ -469,32 +469,32 @@ class FittedSums:
         return self._known[norm]
 
     def first(self, problems: int) -> FittedSums:
-        """Powers of the first problems."""
+        """The fit to the first problems."""
         return self.estimator.fit(self.sums[:problems])
 
 
-#: Draws (…, n) of what follows from recalibration maps, from the cells of problems and their drawn maps.
+#: Draws (…, n) of a functional of recalibration maps, from the cells of problems and their drawn maps.
 Functional = Callable[[Any, Any], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorDraws:
-    """Posterior of the errors of problems, (…) leading axes.
+    """Posterior draws of the errors of problems, with leading axes (…).
 
     Attributes
     ----------
     powers : ndarray of shape (…, n_draws)
-        Draws of ``errorᵖ`` (see :func:`.norm.to_power`) of a model that is not exactly calibrated.
+        Draws of ``errorᵖ`` (see :func:`.norm.to_power`) under a model that is not exactly calibrated.
     log_odds : ndarray of shape (…)
-        Log of the evidence for a deviation against that for exact calibration.
+        Log Bayes factor of miscalibration against exact calibration.
     corrected : bool
-        Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
+        Whether errors include a correction for the misfit of each drawn map to the outcomes; they may then be negative.
     functionals : tuple of ndarray
-        Further numbers of the same maps, beside their errors; with leading axes (…) too.
+        Other functionals of the same maps, also with leading axes (…).
 
     See Also
     --------
-    calibrant.estimators.PosteriorEstimator : Draws them.
+    calibrant.estimators.PosteriorEstimator : The estimators that produce them.
 
     Examples
     --------
@@ -512,18 +512,18 @@ class ErrorDraws:
 
     @classmethod
     def joined(cls, parts: Sequence[ErrorDraws]) -> ErrorDraws:
-        """Draws of several parts of the problems, one part after the other."""
+        """Concatenate the draws of several parts of the problems."""
         powers, log_odds = (np.concatenate(each) for each in zip(*((d.powers, d.log_odds) for d in parts), strict=True))
         functionals = tuple(np.concatenate(each) for each in zip(*(d.functionals for d in parts), strict=True))
         return cls(powers, log_odds, parts[0].corrected, functionals)
 
 
 class PosteriorEstimator(CellEstimator):
-    """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap.
+    """Base class of estimators whose intervals come from posterior draws instead of a bootstrap.
 
     See Also
     --------
-    calibrant.estimators.EmpiricalBayes : One of them.
+    calibrant.estimators.EmpiricalBayes : The posterior estimator of this package.
     calibrant.estimators.ErrorDraws : The draws.
 
     Examples
@@ -534,7 +534,7 @@ class PosteriorEstimator(CellEstimator):
     """
 
     def fit(self, sums: Any) -> FittedPosterior:
-        """The fit to sums: value, curve, draws and interval read it."""
+        """The fit to sums, from which value, curve, draws and interval are computed."""
         return FittedPosterior(self, sums)
 
     @abstractmethod
@@ -547,16 +547,16 @@ class PosteriorEstimator(CellEstimator):
         functionals: Sequence[Functional] = (),
         of: int = 1,
     ) -> ErrorDraws:
-        """Draw the errors of all problems from their posteriors, each with noise of its own; and functionals of them.
+        """Draw the errors of all problems from their posteriors, with independent noise, and functionals of the maps.
 
-        A posterior takes much memory: it is fitted for some problems at a time, all is read off the same draws, and it
-        is forgotten. Where draws are chosen by importance, each is one of so many (``of``).
+        A posterior takes much memory: it is fitted for some problems at a time, everything is computed from the same
+        draws, and it is discarded. With importance resampling, each draw is one of ``of`` candidates.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPosterior(FittedSums):
-    """Sums as an estimator with a posterior reads them."""
+    """Sums with their estimator, which has a posterior."""
 
     estimator: PosteriorEstimator
 
@@ -568,5 +568,5 @@ class FittedPosterior(FittedSums):
         functionals: Sequence[Functional] = (),
         of: int = 1,
     ) -> ErrorDraws:
-        """Draws of the errors of all problems, and of functionals of the same maps."""
+        """Draw the errors of all problems, and functionals of the same maps."""
         return self.estimator._draws(self.sums, norm, n_draws, rng, functionals, of)

@@ -1,4 +1,4 @@
-"""`BetaKernel`: frequencies by Beta kernels, which end where probabilities end, at the cost of a grid."""
+"""`BetaKernel`: frequencies from Beta kernels, whose support is that of probabilities, at the cost of a grid."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .axis_counts import Angles, AxisCounts, placed
 from .base import CellEstimator, Cells, FittedCells, check_bandwidth, check_eps
 from .norm import mean_power
 
-#: The same where a bandwidth is sought.
+#: Cells of the grid and candidate bandwidths when a bandwidth is searched for.
 _LOO_CELLS = 512
 _LOO_BANDWIDTHS = 2.0 ** (-np.arange(25) / 2)
 #: ``h = AUTO · n^(-2/5)``; see :class:`BetaKernel`.
 AUTO = 0.17
-#: On a grid a lone sample's share is excluded up to the grid's error: below this part of it there is no neighbour.
+#: On a grid a sample's own share is excluded up to the grid's error: below this fraction of it there is no neighbour.
 _LONE = 1e-3
 _TILE = 1 << 19
-#: Samples below this size are read pair by pair.
+#: Samples below this size are evaluated over all pairs.
 _SMALL = 16
-#: Steps of the arcsine grid to a kernel's standard deviation.
+#: Steps of the arcsine grid per standard deviation of a kernel.
 _STEPS = 20.0
-#: Where the others weigh less than this beside a sample's own share, the difference has lost digits.
+#: If the weight of the others relative to a sample's own share is below this, the difference has lost digits.
 _FAR = 1e-3
-#: Kernels below this part of the largest at a node add nothing there.
+#: Kernels below this fraction of the largest at a node are negligible there.
 _ROUNDING = 1e-18
 OUTCOMES = np.array([[0.0], [1.0]])
-#: Numbers worked on at a time, and columns of kernels that are multiplied together.
+#: Block size in numbers, and columns of kernels that are multiplied together.
 _CACHED, _COLUMNS = 1 << 15, 128
 
 
@@ -58,49 +58,49 @@ def _boundary(x: FloatArray, h: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class BetaKernel(CellEstimator):
-    r"""Calibration error from frequencies smoothed by Beta kernels, each sample's own share left out.
+    r"""Calibration error from frequencies smoothed by Beta kernels, with each sample's own share left out.
 
     .. math:: \Big(\frac1n \sum_j |\hat E_j - s_j|^p\Big)^{1/p}, \qquad
         \hat E_j = \frac{\sum_{i \ne j} k_i(s_j)\, o_i}{\sum_{i \ne j} k_i(s_j)}, \qquad
         k_i = \text{density of } \mathrm{Beta}\Big(\frac{s_i}{h} + 1, \frac{1 - s_i}{h} + 1\Big)
 
-    These are the marginal and confidence versions of Popordanoska et al.'s estimator (a sum over classes there is K
+    These are the marginal and confidence versions of Popordanoska et al.'s estimator (their sum over classes is K
     times the class-wise error here), with the parameters at the data point as in their code. Posocco & Bonnefoy call
-    Beta kernels "computationally prohibitive for now"; this is the answer: over θ, ``score = sin² θ``, all kernels are
-    equally wide, so linear-binned counts on 2049 nodes of θ give the sums to about 1e-6, whatever n.
+    Beta kernels "computationally prohibitive for now". Here the cost does not grow with n: over θ, ``score = sin² θ``,
+    all kernels are equally wide, so linear-binned counts on a grid of θ give the sums (within 1e-4).
 
     Parameters
     ----------
     bandwidth : "auto", "loo" or float, default "auto"
         The bandwidth h; the kernel's standard deviation is about ``√(h s (1-s))`` in score and ``√h / 2`` in θ.
         ``"auto"``: ``0.17 · n^(-2/5)``, which is half of Silverman's ``0.9 · sd · n^(-1/5)`` for θ uniform on [0, π/2]
-        (sd 0.4535): ``4 (0.5 · 0.9 · 0.4535)² = 0.1666``; the half as for :class:`ResidualKernel` over ranks, since
+        (sd 0.4535): ``4 (0.5 · 0.9 · 0.4535)² = 0.1666``; halved as for :class:`ResidualKernel` over ranks, since
         each sample's own outcome is left out anyway and a wide kernel blurs. ``"loo"``: the h among ``2^(-k/2)``, k = 0
         … 24, with the largest leave-one-out likelihood of the scores, ``Σ_j log (1/(n-1)) Σ_{i≠j} k_i(s_j)``. Repeated
-        scores pull that towards 0.
+        scores pull it towards 0.
     eps : float, default 1e-6
-        Kernels are read at scores clipped to [eps, 1 - eps]: at exactly 0 and 1 those of other scores vanish.
+        Kernels are evaluated at scores clipped to [eps, 1 - eps]: at exactly 0 and 1 those of other scores vanish.
     form : {"first", "second"}, default "first"
-        Chen's kernels. ``"first"``: that above, whose mean is drawn towards 1/2 by ``h (1 - 2s) / (1 + 2h)``.
-        ``"second"``, which Posocco & Bonnefoy name: ``Beta(s/h, (1-s)/h)`` with mean s for 2h ≤ s ≤ 1 - 2h; below
-        2h the first parameter, and above 1 - 2h the second, is
-        ``ρ(x) = 2h² + 2.5 - √(4h⁴ + 6h² + 2.25 - x² - x/h)`` of the distance x from that end. It errs some 5 to 10 %
-        more for 100 samples, and less for many rare positives (``benchmarks/coverage/beta_forms.md``).
+        Chen's kernels. ``"first"``: the kernel above, whose mean is shifted towards 1/2 by ``h (1 - 2s) / (1 + 2h)``.
+        ``"second"``, the form given by Posocco & Bonnefoy: ``Beta(s/h, (1-s)/h)`` with mean s for 2h ≤ s ≤ 1 - 2h;
+        below 2h the first parameter, and above 1 - 2h the second, is
+        ``ρ(x) = 2h² + 2.5 - √(4h⁴ + 6h² + 2.25 - x² - x/h)`` at distance x from that end. Its error is 5 to 10 % larger
+        with 100 samples, and smaller with 1,000 and rare positives (``benchmarks/coverage/beta_forms.md``).
 
     See Also
     --------
     calibrant.estimators.DirichletKernel : The same over probability vectors.
-    calibrant.estimators.ResidualKernel : Residuals in place of frequencies.
+    calibrant.estimators.ResidualKernel : Residuals instead of frequencies.
 
     Notes
     -----
-    Range [0, 1]. Bias: upward by noise, more than a plug-in's because a sample does not pull its own estimate; and the
-    kernels average outcomes of unequal scores, which leaks (of order h) where the density of the scores changes, as
-    for :class:`Density`. The leave-one-out sums are read from a grid of θ, within 1e-4 of the sums over all pairs,
-    which are taken below 16 samples, for p = inf, for ``"loo"`` and around scores that no other comes near. Beyond
-    2048 samples (repeats counted) the samples themselves are counts on a grid, and those without a neighbour are left
-    out. NaN for a single sample. Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s
-    for any n; ``"loo"`` ten times that.
+    Range [0, 1]. Bias: upward, from noise, more than for a plug-in because a sample does not pull its own estimate; the
+    kernels also average outcomes of unequal scores, which leaks (of order h) where the density of the scores changes,
+    as for :class:`Density`. The leave-one-out sums are computed on a grid of θ, within 1e-4 of the sums over all pairs;
+    the latter are used below 16 samples, for p = inf, for ``"loo"`` and at isolated scores. Beyond 2048 samples
+    (counting repeats) the samples themselves are replaced by counts on a grid, and those without a neighbour are
+    omitted. NaN for a single sample. Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + G²), about
+    0.1 s for any n; ten times that for ``"loo"``.
 
     References
     ----------
@@ -150,7 +150,7 @@ class BetaKernel(CellEstimator):
         return float(_LOO_BANDWIDTHS[int(np.argmax(likelihood))])
 
     def read(self, sums: AxisCounts, norm: float) -> FloatArray:
-        """``errorᵖ`` of the smoothed frequencies: from the grid of θ, for a maximum and few samples pair by pair."""
+        """``errorᵖ`` of the smoothed frequencies: on the grid of θ, or over all pairs for a maximum and few samples."""
         shape = np.shape(sums.cells)
         rows = sums if shape else sums[None]
         widths, size = self._h(rows), rows.effective_size
@@ -175,12 +175,12 @@ class BetaKernel(CellEstimator):
         return out.reshape(shape)
 
     def _held(self, sums: AxisCounts) -> tuple[BetaKernel, AxisCounts]:
-        """The bandwidth found, and the counts of a coarse grid."""
+        """The estimator with the bandwidth found, and the counts on a coarse grid."""
         h = float(self._h(sums))
         return replace(self, bandwidth=h), sums.binned(_coarse_cells(h))
 
     def _pairs(self, counts: AxisCounts, h: float, at: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Gaps around the samples at some scores, and their weights where there is another sample, (2, m)."""
+        """Gaps around the samples at some scores, and their weights if there is another sample, (2, m)."""
         near = self._around(counts, h, at)
         gap = np.where(near.known, np.clip(near.mean, 0, 1) - counts.scores[at], 0.0)
         return gap, np.where(near.known, counts.mass[:, at], 0.0)
@@ -194,7 +194,7 @@ class BetaKernel(CellEstimator):
         return neighbours(counts, log_kernels, np.broadcast_to(OUTCOMES, counts.mass.shape), at=at)
 
     def _cells(self, sums: AxisCounts) -> Cells:
-        """Nodes of a coarse grid of θ, with at least three steps to a kernel's standard deviation."""
+        """Nodes of a coarse grid of θ, with at least three steps per standard deviation of a kernel."""
         h = float(self._h(sums))
         scores, count, positive = sums.binned(_coarse_cells(h)).atoms
         kernel = np.exp(log_kernel(scores, scores, h, self.eps, self.form))
@@ -205,7 +205,7 @@ class BetaKernel(CellEstimator):
 
 
 def _coarse_cells(h: float) -> int:
-    """Cells with at least three steps to a kernel's standard deviation: enough for curves and for draws."""
+    """Number of cells for at least three steps per standard deviation of a kernel: enough for curves and draws."""
     return _cells_of(h, 3 * np.pi)
 
 
@@ -217,7 +217,7 @@ def _cells_of(h: float, steps: float = _STEPS * np.pi) -> int:
 
 
 class Neighbours(NamedTuple):
-    """Weighted means around one sample of each outcome at each score, without it, (2, m); its weights sum to 1.
+    """Weighted means around one sample per outcome and score, without that sample, (2, m); weights sum to 1.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class Neighbours(NamedTuple):
     log_sum : ndarray of shape (2, m)
         Logarithm of the sum of the kernels.
     second, concentration : ndarray of shape (2, m)
-        ``Σ w² v'`` of other values v', and ``Σ w²``; 0 where they were not asked for.
+        ``Σ w² v'`` of other values v', and ``Σ w²``; 0 if not requested.
     """
 
     mean: FloatArray
@@ -245,10 +245,10 @@ def neighbours(
     second: FloatArray | None = None,
     at: IntArray | None = None,
 ) -> Neighbours:
-    """Means of values (2, m) around the samples at each score, or at some of them, pair by pair.
+    """Means of values (2, m) around the samples at each score, or at some of them, over all pairs.
 
-    ``log_kernels`` are those of all scores at some of them, a column each. The largest kernel of a point is factored
-    out, so that far neighbours do not underflow.
+    ``log_kernels`` gives those of all scores at some of them, one column each. The largest kernel of a point is
+    factored out, so that far neighbours do not underflow.
     """
     mass, own = counts.mass, counts.own
     every = np.arange(counts.scores.size) if at is None else at
@@ -306,15 +306,15 @@ def log_likelihood(counts: AxisCounts, around: Neighbours) -> float:
 
 
 def _remainder(whole: FloatArray, part: FloatArray) -> FloatArray:
-    """``whole - part``, 0 where only rounding is left."""
+    """``whole - part``; 0 if only rounding errors remain."""
     rest = whole - part
     return np.where(np.abs(rest) <= 1e-12 * np.abs(whole), 0.0, rest)
 
 
 def _from_grid(kernel: Kernels, sums: AxisCounts) -> tuple[FloatArray, FloatArray, AnyArray]:
-    """Gaps and weights (2, R, m) of both outcomes by kernels of one width, and which scores (R, m) have no other near.
+    """Gaps and weights (2, R, m) of both outcomes by kernels of one width, and which scores (R, m) are isolated.
 
-    A sample's own share is what the grid makes of it, so it is left out exactly.
+    A sample's own share is computed on the same grid, so it is left out exactly.
     """
     size = len(kernel.matrix)
     cell, share = placed(sums.axis.places(sums.scores), (sums.axis.low, sums.axis.high), size - 1)
@@ -340,7 +340,7 @@ def _from_grid(kernel: Kernels, sums: AxisCounts) -> tuple[FloatArray, FloatArra
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """Kernels of every node at every node, and which nodes reach each block of them: a narrow band."""
+    """Kernels between all nodes, and the narrow band of nodes that reach each block of them."""
 
     matrix: FloatArray
     blocks: tuple[tuple[slice, slice], ...]
@@ -349,7 +349,7 @@ class Kernels:
 
     @classmethod
     def of(cls, matrix: FloatArray) -> Kernels:
-        """Find the band: beyond it, kernels are below rounding of their column's largest."""
+        """Find the band: outside it, kernels are below rounding relative to the largest of their column."""
         reached = matrix >= _ROUNDING * matrix.max(axis=0)
         blocks = []
         for start in range(0, len(matrix), _COLUMNS):

@@ -18,10 +18,10 @@ from ..sums.quantiles import QuantileBins, joined, stacked
 from .base import CellEstimator, Cells, ResampleInputs, check_n_bins
 from .norm import mean_power
 
-#: Sums of so many bins still fit into memory.
+#: Largest number of bins whose sums fit into memory.
 MOST_BINS = 10_000_000
 STRATEGIES = ("uniform", "quantile", "quantile-as-published")
-#: Named corrections. All subtract ``ō(1-ō)/(n_j - 1)`` a bin; they differ in what a bin with one sample is.
+#: Named corrections. All subtract ``ō(1-ō)/(n_j - 1)`` per bin; they differ in how they treat bins with one sample.
 DEBIASES = ("brocker", "kumar", "ferro-fricker")
 
 
@@ -37,44 +37,44 @@ class Binned(CellEstimator):
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of float, default 15
-        Number of bins; floor(√n) or floor(∛n) bins, of n up to 10¹⁰; or the edges themselves, strictly increasing.
+        Number of bins; floor(√n) or floor(∛n) bins, with n capped at 10¹⁰; or the edges, strictly increasing.
     strategy : {"uniform", "quantile", "quantile-as-published"}, default "uniform"
-        Bins of equal width, or of equal numbers of samples. Ignored when edges are given. ``"quantile-as-published"``
-        puts ``floor(n / B)`` samples in every bin and all that are left over in the last one, as Posocco & Bonnefoy's
+        Bins of equal width, or with equal numbers of samples. Ignored when edges are given. ``"quantile-as-published"``
+        puts ``floor(n / B)`` samples in every bin and adds the remainder to the last one, as Posocco & Bonnefoy's
         code does (59 samples in 30 bins: 30 in the last); for reproduction.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
-        A sample belongs to one bin, or is shared by the two whose centres are nearest (the nearer takes
-        more). ``"linear-as-printed"`` exchanges the shares, as the paper's formula does; for reproduction.
+        A sample belongs to one bin, or is shared by the two with the nearest centres (the nearer takes more).
+        ``"linear-as-printed"`` swaps the shares, as the paper's formula does; for reproduction.
     debias : bool or {"brocker", "kumar", "ferro-fricker"}, default False
-        Subtract the bias that sampling noise causes. p = 2: per bin ``D_j = gap² - ō(1-ō)/(n_j - 1)``, unbiased in its
-        square given the bins (see Notes). The names differ in bins with one sample, whose noise nothing
-        tells: ``"brocker"`` (what True means) leaves them out, ``Σ n_j D_j / Σ n_j`` over n_j ≥ 2; ``"kumar"`` counts
+        Subtract the bias caused by sampling noise. p = 2: per bin ``D_j = gap² - ō(1-ō)/(n_j - 1)``, an unbiased
+        squared gap given the bins (see Notes). The variants differ in bins with one sample, whose noise cannot be
+        estimated: ``"brocker"`` (same as True) omits them, ``Σ n_j D_j / Σ n_j`` over n_j ≥ 2; ``"kumar"`` counts
         them as 0, ``Σ_{n_j ≥ 2} n_j D_j / n``; ``"ferro-fricker"`` keeps their gap uncorrected,
-        ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``. They coincide where every bin has two. p = 1, not for
-        ``"ferro-fricker"``: per bin twice the absolute gap less the mean of a folded normal with that gap and that
-        noise. The estimate may be negative for p = 1; for p = 2 the root of a negative is 0, and
+        ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``. They coincide when every bin has at least two. p = 1
+        (not with ``"ferro-fricker"``): per bin twice the absolute gap minus the mean of a folded normal with that gap
+        and noise. The estimate may be negative for p = 1; for p = 2 the root of a negative estimate is 0, and
         :func:`squared_calibration_error` returns the signed square.
     span : {"unit", "domain"}, default "unit"
-        Uniform bins over [0, 1], or over where scores can lie ([1/K, 1] for a confidence).
+        Uniform bins over [0, 1], or over the domain of the scores ([1/K, 1] for a confidence).
 
     See Also
     --------
-    calibrant.expected_calibration_error : The number by its usual name.
-    calibrant.estimators.Sweep : Finds the number of bins.
+    calibrant.expected_calibration_error : The same error under its usual name.
+    calibrant.estimators.Sweep : Chooses the number of bins.
     calibrant.EmpiricalBayes : The default, without bins.
 
     Notes
     -----
-    Range [0, 1] (not debiased). Bias: upward, by the noise of the bins, about ``Σ_j √(n_j ō_j(1-ō_j)) · 0.8 / n``
-    for a calibrated model; downward, by what cancels within a bin. Names of the four variants: l =
+    Range [0, 1] (not debiased). Bias: upward, from the noise of the bins, about ``Σ_j √(n_j ō_j(1-ō_j)) · 0.8 / n``
+    for a calibrated model; downward, from gaps that cancel within a bin. Names of the four variants: l =
     uniform + hard, a = quantile + hard, c = uniform + linear, ac = quantile + linear. Bins are right-closed.
     Cost: O(n), O(n log n) for weighted quantile bins; extra memory O(2¹⁵) for uniform bins.
 
-    A debiased square estimates ``Σ P(bin j) E[o - s | bin j]²``, at most the squared error. Its expectation is
-    ``(Var(η) - Var(η - s)) / n_j`` a bin too low for rows drawn at random, η = P(o = 1 | s) and variances within the
-    bin: the outcomes' spread holds that of η. That is 0 where scores within a bin are equal, and ``Var(s) / n_j``, at
-    most ``width² / 4n_j``, for a calibrated model. Ferro & Fricker's further factor, which keeps their
-    three components within their ranges, is left out: it truncates, and a truncated square is biased.
+    A debiased square estimates ``Σ P(bin j) E[o - s | bin j]²``, at most the squared error. For randomly drawn rows
+    its expectation per bin is too low by ``(Var(η) - Var(η - s)) / n_j``, with η = P(o = 1 | s) and variances within
+    the bin, because the variance of the outcomes includes that of η. This is 0 if scores within a bin are equal, and
+    ``Var(s) / n_j``, at most ``width² / 4n_j``, for a calibrated model. Ferro & Fricker's further factor, which keeps
+    their three components within their ranges, is omitted: it truncates, and a truncated square is biased.
 
     References
     ----------
@@ -119,15 +119,15 @@ class Binned(CellEstimator):
 
     @property
     def _fixed(self) -> bool:
-        """Whether the edges do not depend on the data, so that sums of any pieces merge."""
+        """Whether the edges are independent of the data, so that sums of any batches merge."""
         return isinstance(self.n_bins, tuple) or (isinstance(self.n_bins, int) and self.strategy == "uniform")
 
     def _needs(self, domain: tuple[float, float]) -> Bins | None:
-        """Sums that are read of scores in a domain; None where the edges depend on the data."""
+        """Sums to compute for scores in a domain; None if the edges depend on the data."""
         return Bins(self._edges_for(domain), self.mapping) if self._fixed else None
 
     def _edges_for(self, domain: tuple[float, float]) -> Edges:
-        """Edges that need no data: explicit ones, or a number of uniform bins."""
+        """Edges that do not depend on the data: explicit ones, or a number of uniform bins."""
         if isinstance(self.n_bins, tuple):
             return fixed_edges(self.n_bins)
         if not isinstance(self.n_bins, int) or self.strategy != "uniform":
@@ -156,7 +156,7 @@ class Binned(CellEstimator):
         return joined([BinMoments.of(one, edges[i], self.mapping) for i, one in enumerate(problem)])
 
     def _sums_of(self, problem: Problem) -> Bins | QuantileBins | None:
-        """The sums that these problems need; None where each has a number of uniform bins of its own."""
+        """The sums that these problems need; None if each has its own number of uniform bins."""
         if self.strategy == "uniform" or self._fixed:
             edges = self._edges(problem)
             return Bins(edges, self.mapping) if edges.values.ndim == 1 else None
@@ -164,7 +164,7 @@ class Binned(CellEstimator):
         return QuantileBins(n_bins, self.mapping, "last" if self.strategy == "quantile-as-published" else "spread")
 
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
-        """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""
+        """``errorᵖ`` of every problem; the plain ECE needs only the residuals per bin."""
         if norm != 1 or self.debias:
             return super()._powers(problems, norm)
         if self._fixed:
@@ -188,18 +188,18 @@ class Binned(CellEstimator):
         return Cells(scores, count, positive, None, np.ones(count.shape[-1]))
 
     def _held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
-        """As they are: a bin keeps its edges."""
+        """The estimator itself and unchanged sums: resamples keep the edges of the bins."""
         step = max(1, most // sums.weight.shape[-1])
         for a in range(0, problems, step):
             yield ResampleInputs(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
 
     def _square(self, problem: Problem) -> float:
-        """Debiased square, signed; ValueError without ``debias``."""
+        """Signed debiased square; ValueError without ``debias``."""
         return self.power(problem, 2) if self.debias else super()._square(problem)
 
 
 def _mean_size(residual: FloatArray, total: FloatArray) -> FloatArray:
-    """Mean absolute residual of bins (R, B), of problems with a total weight (R,)."""
+    """Mean absolute residual over bins (R, B) of problems with total weights (R,)."""
     return np.asarray(np.abs(residual).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 

@@ -1,4 +1,4 @@
-"""`CrossFit`: gaps in the direction that a recalibration fitted to other samples says, so noise does not add up."""
+"""`CrossFit`: gaps in the direction given by a recalibration map fitted to other samples, so noise does not add up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import Estimator
 from .isotonic import isotonic_means
 from .parametric import columns_of
 
-#: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
+#: Clipping level of logits, and prior precision of the standardised deviations, of the built-in logistic map.
 LOGISTIC_EPS = 1e-6
 LOGISTIC_SHRINKAGE = 1.0
 #: Predicts the outcome at given scores, from distinct ascending scores, their weights and their positives.
@@ -26,7 +26,7 @@ Map = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 class Fold(NamedTuple):
-    """Distinct scores of a fold's samples, (m,), their weights, ``Σ w o``, and ``ĝ - s`` by the other folds."""
+    """Distinct scores of a fold's samples, (m,), their weights, ``Σ w o``, and ``ĝ - s`` from the other folds."""
 
     scores: FloatArray
     weight: FloatArray
@@ -43,48 +43,48 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class CrossFit(Estimator):
-    r"""Cross-fitted calibration error: a lower bound in expectation, for any recalibration that scikit-learn can fit.
+    r"""Cross-fitted calibration error: a lower bound in expectation, with any scikit-learn recalibration map.
 
     .. math:: p = 1: \quad \frac1n \sum_i \operatorname{sign}\big(\hat g_{-f(i)}(s_i) - s_i\big)\,(o_i - s_i), \qquad
         p = 2: \quad \frac1n \sum_i \big[2 \delta_i (o_i - s_i) - \delta_i^2\big], \quad
         \delta_i = \hat g_{-f(i)}(s_i) - s_i
 
-    where ĝ estimates P(o = 1 | s) from the folds that do not hold sample i.
+    where ĝ estimates P(o = 1 | s) from the folds that do not contain sample i.
 
     Parameters
     ----------
     regressor : {"isotonic", "logistic", "histogram"} or scikit-learn estimator, default "isotonic"
-        How ĝ is fitted. ``"isotonic"``: pool adjacent violators, linear between scores. ``"logistic"``:
-        ``a + b·logit s``, shrunk to the identity as ``Parametric(shrinkage=1)``. ``"histogram"``: means of
-        ``floor(∛n)`` bins of equal counts. Or an unfitted regressor or classifier of one feature, the score; a
+        Model that fits ĝ. ``"isotonic"``: pool adjacent violators, linear between scores. ``"logistic"``:
+        ``a + b·logit s``, shrunk to the identity like ``Parametric(shrinkage=1)``. ``"histogram"``: means of
+        ``floor(∛n)`` bins with equal counts. Or an unfitted regressor or classifier of one feature, the score; a
         classifier's ``predict_proba`` is used. It is cloned for every fold.
     cv : int ≥ 2, default 5
         Number of folds.
     random_state : int, default 0
-        Seed of the folds. The same sample gives the same number, in any order of its rows.
+        Seed of the folds. The result does not depend on the order of the rows.
 
     See Also
     --------
-    calibrant.significance.confidence_direction : Its parts, over- and underconfidence.
+    calibrant.significance.confidence_direction : Its components, over- and underconfidence.
     calibrant.estimators.Parametric : A parametric map without folds.
 
     Notes
     -----
     With ``d = P(o=1|s) - s`` the mean of a term, given the scores and the other folds, is ``sign(δ)·d ≤ |d|`` for p = 1
     and ``2δd - δ² = d² - (δ - d)² ≤ d²`` for p = 2: whatever ĝ, the expectation never exceeds the
-    truth, and reaches it where ĝ has the right side (p = 1) or is exact (p = 2). So it is **signed**: around 0 for a
-    calibrated model, and negative by chance (p = 1; for p = 2 the root of a negative is 0, and
-    :func:`squared_calibration_error` gives the signed square). Other p have no such form. Range [-1, 1].
+    truth, and reaches it where ĝ lies on the right side of s (p = 1) or is exact (p = 2). So the estimate is
+    **signed**: around 0 for a calibrated model, and negative by chance (p = 1; for p = 2 the root of a negative is 0,
+    and :func:`squared_calibration_error` gives the signed square). Other p have no such form. Range [-1, 1].
 
-    Folds are balanced over the scores: equal scores are dealt out at random (never by outcome, which would let folds
-    know of each other), different ones in turn. Whole-number weights equal repeats exactly: a row of weight 3 may lie
-    in three folds. Relative weights keep a row in one fold. Samples whose fold leaves nothing to fit are left out; NaN
-    where that is all of them (one sample). Cost: ``cv`` fits; ``"isotonic"`` O(cv · n log n), ``"logistic"`` O(cv · n).
+    Folds are balanced over the scores: equal scores are assigned at random (never by outcome, which would make folds
+    dependent), distinct ones in turn. Whole-number weights equal repeats exactly: a row of weight 3 may lie in three
+    folds. Relative weights keep a row in one fold. Samples whose fold leaves no others to fit are omitted; NaN if none
+    remain (one sample). Cost: ``cv`` fits; ``"isotonic"`` O(cv · n log n), ``"logistic"`` O(cv · n).
 
     References
     ----------
     Błasiok, Gopalan, Hu & Nakkiran (2023), *A unifying theory of distance from calibration*, for calibration errors as
-    ``max_h E[h(s)(o - s)]``: over all h with values in [-1, 1] that is E|d|, and cross-fitting takes it at one h.
+    ``max_h E[h(s)(o - s)]``: over all h with values in [-1, 1] this is E|d|, and cross-fitting evaluates it at one h.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class CrossFit(Estimator):
             check_int(name, getattr(self, name), least)
 
     def power(self, problem: Problem, norm: float) -> float:
-        """Mean of the terms, signed: the error itself for p = 1, its square for p = 2."""
+        """Signed mean of the terms: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
         value = total = 0.0
@@ -125,7 +125,7 @@ class CrossFit(Estimator):
         return value / total if total > 0 else float("nan")
 
     def _folds(self, problem: Problem) -> Iterator[Fold]:
-        """Rows of each fold, beside the map of the others; folds that leave nothing to fit are left out."""
+        """Rows of each fold, with the map fitted to the others; folds that leave no other rows are omitted."""
         parts = split(problem, self.cv, self.random_state)
         for fold in np.flatnonzero(parts.known()):
             here = parts.weight[fold] > 0
@@ -139,7 +139,7 @@ class CrossFit(Estimator):
         return self.power(problem, 2)
 
     def _fitted(self, parts: FoldParts, fold: int, at: FloatArray) -> FloatArray:
-        """ĝ of the samples outside a fold, at given scores."""
+        """ĝ fitted to the samples outside a fold, evaluated at given scores."""
         weight, positive = parts.without(fold)
         used = weight > 0
         s, w, k = parts.scores[used], weight[used], positive[used]
@@ -168,7 +168,7 @@ def logistic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, a
 
 
 def histogram_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, at: FloatArray) -> FloatArray:
-    """Mean outcome of ``floor(∛n)`` bins of equal counts; equal scores share a bin."""
+    """Mean outcomes of ``floor(∛n)`` bins with equal counts; equal scores share a bin."""
     total = float(weight.sum())
     n_bins = max(1, int(np.cbrt(total) + 1e-9))
     running = np.cumsum(weight)
@@ -185,7 +185,7 @@ BUILT_IN: dict[str, Map] = {"isotonic": isotonic_map, "logistic": logistic_map, 
 def _by_estimator(
     regressor: Any, scores: FloatArray, weight: FloatArray, positive: FloatArray, at: FloatArray, *, whole: bool
 ) -> FloatArray:
-    """Fit a clone of a scikit-learn estimator to a row for each score and outcome, with weights."""
+    """Fit a clone of a scikit-learn estimator to one weighted row per score and outcome."""
     from sklearn.base import clone, is_classifier
     from sklearn.utils.validation import has_fit_parameter
 
@@ -224,7 +224,7 @@ class FoldParts:
     scores : ndarray of shape (m,)
         Distinct scores, ascending.
     weight, positive : ndarray of shape (F, m)
-        ``Σ w`` and ``Σ w o`` of the samples of each fold on each score, in units of the effective sample size.
+        ``Σ w`` and ``Σ w o`` per fold and score, in units of the effective sample size.
     whole : bool
         Whether weights count repeats.
     """
@@ -246,11 +246,11 @@ class FoldParts:
 
 
 def split(problem: Problem, n_folds: int, seed: int) -> FoldParts:
-    """Deal a problem's samples out to folds.
+    """Assign a problem's samples to folds.
 
-    In ascending order of score, sample i (of repeats, where weights count them) goes to fold i modulo ``n_folds``.
-    Samples on one score take their places in random order, so that which of them a fold gets says nothing about the
-    others. With repeats that is a draw without replacement of how many positives a fold gets.
+    In ascending order of score, sample i (counting repeats, if weights are counts) goes to fold i modulo ``n_folds``.
+    Samples with equal scores are ordered at random, so that the samples in a fold carry no information about the
+    others. With repeats, the number of positives in a fold is drawn without replacement.
     """
     if problem.integral:
         runs = problem.sums(DistinctScores())
@@ -274,7 +274,7 @@ def split(problem: Problem, n_folds: int, seed: int) -> FoldParts:
 
 
 def _places(runs: Runs, n_folds: int) -> FloatArray:
-    """How many samples on each distinct score every fold gets, (F, m)."""
+    """Number of samples per fold and distinct score, (F, m)."""
     end = np.cumsum(runs.weight)
     last = n_folds - 1 - np.arange(n_folds)[:, None]
     # Places i = fold (mod F) among [end - weight, end).
@@ -282,7 +282,7 @@ def _places(runs: Runs, n_folds: int) -> FloatArray:
 
 
 def _dealt(runs: Runs, n_folds: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Rows and positives of every distinct score that each fold gets, (F, m) each."""
+    """Numbers of rows and of positives per fold and distinct score, (F, m) each."""
     weight = _places(runs, n_folds)
     positive = np.where(runs.outcome > 0, weight, 0.0)
     mixed = np.flatnonzero((runs.outcome > 0) & (runs.outcome < runs.weight))
@@ -294,7 +294,7 @@ def _dealt(runs: Runs, n_folds: int, seed: int) -> tuple[FloatArray, FloatArray]
 
 
 def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
-    """How many of each score's positives every fold draws, (F, m): without replacement, for ``places`` samples."""
+    """Number of positives that each fold draws per score, (F, m): without replacement, for ``places`` samples."""
     out = np.empty_like(places)
     for f, wanted in enumerate(places[:-1]):
         out[f] = _without_replacement(good, bad, wanted, rng)
@@ -304,10 +304,10 @@ def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.rand
 
 
 def _without_replacement(good: IntArray, bad: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """How many of ``wanted`` draws are good, for counts of any size: NumPy's generator ends at 10⁹.
+    """Number of good items among ``wanted`` draws, for counts of any size: NumPy's generator is limited to 10⁹.
 
-    Of more, each of the rarer kind is among the drawn with chance ``wanted / all`` nearly independently (a relative
-    error of variance below ``rarer / all``), and where even the rarer are many the normal distribution serves.
+    Beyond, each item of the rarer kind is drawn with probability ``wanted / all``, nearly independently (the relative
+    error of the variance is below ``rarer / all``); if even the rarer kind is common, the normal distribution is used.
     """
     total = good + bad
     many = total >= 10**9
@@ -326,7 +326,7 @@ def _without_replacement(good: IntArray, bad: IntArray, wanted: IntArray, rng: n
 
 
 def _sorted_rows(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Scores, outcomes and weights of the rows with weight, in an order that theirs does not change."""
+    """Scores, outcomes and weights of the rows with weight, in an order independent of the given one."""
     p = problem.ordered
     w = ones_or(p.weights, p.n_samples)
     order = np.lexsort((w, p.outcomes, p.scores))

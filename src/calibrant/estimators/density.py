@@ -17,17 +17,17 @@ from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, t
 from .base import Cells, GridEstimator, ResampleInputs, check_bandwidth, supported
 from .norm import mean_power
 
-#: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
+#: Grid cells per bandwidth: coarse grids are still this fine, which keeps discretisation far below noise.
 CELLS_PER_BANDWIDTH = 6.0
 COARSEST = 128
-#: Bandwidths beyond which no kernel weighs anything in double precision.
+#: Number of bandwidths beyond which every kernel is 0 in double precision.
 _REACH = 9.0
 #: Samples below this size are read on the full grid.
 _SMALL = 8
-#: Standard deviations that are tried, as shares of the domain, widest first.
+#: Candidate standard deviations, as fractions of the domain, widest first.
 WIDTHS = tuple(float(w) for w in 2.0 ** (-np.arange(19) / 2))
-#: Below this part of a sample's own weight there is no other sample around: a grid of six cells to a bandwidth knows
-#: that weight to about 1 %.
+#: Below this fraction of a sample's own weight there is no other sample nearby: a grid with six cells per bandwidth
+#: gives that weight to about 1 %.
 _ALONE = 0.05
 
 
@@ -37,36 +37,36 @@ class Density(GridEstimator):
 
     .. math:: \Big(\int f(s)\, |rel(s) - s|^p \,ds\Big)^{1/p}, \qquad rel(s) = \pi\, f(s \mid o=1) / f(s)
 
-    with kernel densities of all scores and of the positives' scores, one bandwidth for both, mirrored at the ends
-    of the domain so that no mass leaks out.
+    with kernel densities of all scores and of the positives' scores, with the same bandwidth, mirrored at the ends
+    of the domain so that no mass is lost.
 
     Parameters
     ----------
     bandwidth : {"silverman", "scott", "isj", "loo"}, float or callable, default "silverman"
-        Standard deviation of the kernel in score units, or the rule that finds it from the scores. ``"loo"`` finds it
-        from the outcomes: the width among ``2^(-k/2)`` of the domain, k = 0 … 18, under which they are likeliest, each
-        predicted from the other samples (:func:`.log_likelihood`). A callable
-        gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
+        Standard deviation of the kernel in score units, or a rule that finds it from the scores. ``"loo"`` uses the
+        outcomes: it selects the width, among ``2^(-k/2)`` of the domain, k = 0 … 18, with the largest leave-one-out
+        likelihood of the outcomes (:func:`.log_likelihood`). A callable gets ``(scores, weights)``: the grid nodes in
+        use and the counts on them. Rules are applied per problem (class).
         A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
         Shape of the kernel.
 
     See Also
     --------
-    calibrant.estimators.ResidualKernel : Smooths residuals, without the leak of a ratio.
-    calibrant.estimators.Smooth : Chooses its bandwidth by itself.
+    calibrant.estimators.ResidualKernel : Smooths residuals, without the leakage bias of a ratio.
+    calibrant.estimators.Smooth : Finds its bandwidth as a fixed point.
 
     Notes
     -----
     Range [0, 1]. Bias: upward for small n (noise), about n^(-2/5) with Silverman's rule; upward near the ends of
     the domain and where the density of scores is steep, since the kernel averages the outcomes of unequal scores
-    (of order bandwidth²); downward where it averages over gaps of both signs. p = inf is the largest gap among
-    scores with half a sample or more within the kernel. Scores that are all equal, and samples of which most lie on
-    one value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
-    observed frequency is 0 wherever there is data. Where the density of the scores changes within a bandwidth
-    (piles of scores at 0 and 1) the ratio leaks: a calibrated model gets an error above 0 by more than noise, and the
-    interval of :func:`estimate` does not correct it; :class:`ResidualKernel` does not leak. Cost: O(n + G log G),
-    G = 4096; memory O(G).
+    (of order bandwidth²); downward where it averages over gaps of opposite signs. p = inf is the largest gap among
+    scores with an effective kernel sample size of at least 0.5. The rules give bandwidth 0 if all scores are equal, and
+    Silverman's also if most samples share one value (interquartile range 0); it is raised to one grid step. Without
+    positives the observed frequency is 0 wherever there is data. Where the density of the scores changes within a
+    bandwidth (piles of scores at 0 and 1) the ratio leaks: the error of a calibrated model exceeds 0 by more than
+    noise, and the interval of :func:`estimate` does not correct this; :class:`ResidualKernel` does not leak.
+    Cost: O(n + G log G), G = 4096; memory O(G).
 
     References
     ----------
@@ -92,7 +92,7 @@ class Density(GridEstimator):
         check_choice("kernel", self.kernel, KERNELS)
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
-        """``errorᵖ`` from grid counts, on the coarsest grid with six cells a bandwidth; p = inf on the full grid."""
+        """``errorᵖ`` from grid counts, on the coarsest grid with six cells per bandwidth; p = inf on the full grid."""
         return self._read_with(sums, self._widths(sums), norm)
 
     def _read_with(self, sums: GridMoments, widths: FloatArray, norm: float) -> FloatArray:
@@ -129,11 +129,11 @@ class Density(GridEstimator):
         return out.reshape(sums.shape)
 
     def _cells(self, sums: GridMoments) -> Cells:
-        """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
+        """Cells of a coarse grid with at least six cells per bandwidth, with their smoother."""
         return kernel_cells(sums, float(self._widths(sums)), self.kernel)
 
     def _held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
-        """The bandwidths found, and the counts on the grids that they are read on."""
+        """Estimators with the bandwidths found, and the counts on the grids used for them."""
         h = np.reshape(self._widths(sums), -1)
         for cells, some in by_cells(CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h, COARSEST, sums.cells):
             grid = sums[some].on(cells)
@@ -155,7 +155,7 @@ class Density(GridEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Widths:
-    """Reads samples of some problems, each with the bandwidth that was found in its data."""
+    """Estimator for samples of some problems, each with the bandwidth found in its data."""
 
     estimator: Density
     widths: FloatArray
@@ -172,25 +172,25 @@ class _Widths:
         return Cells(scores, count, positive, smoothers, trapezoid(sums.cells))
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
-        """``errorᵖ`` of blocks of samples, as many of each problem, one problem after the other."""
+        """``errorᵖ`` of blocks of samples, equally many per problem, one problem after the other."""
         each = number_as_often(self.widths, np.empty(len(sums) // sums.blocks))
         return self.estimator._read_with(sums, np.tile(each, sums.blocks), norm)
 
 
 def cells_wanted(grid: GridMoments, h: FloatArray, norm: float) -> FloatArray:
-    """Cells that resolve each bandwidth; all of them for a maximum, and of samples too small for anything less."""
+    """Number of cells that resolves each bandwidth; all cells for a maximum and for small samples."""
     wanted = CELLS_PER_BANDWIDTH * (grid.high - grid.low) / h
     whole = np.isinf(norm) | (np.asarray(grid.effective_size) < _SMALL)
     return np.where(whole, float(grid.cells), wanted)
 
 
 def narrowed(h: Any, fine: float, coarse: float) -> Any:
-    """Bandwidth on a coarse grid: sharing samples between its nodes spreads them by √(1/6) steps on average already."""
+    """Bandwidth on a coarse grid, reduced because sharing samples between nodes spreads them by √(1/6) steps."""
     return np.sqrt(h**2 - (coarse**2 - fine**2) / 6)
 
 
 def on_cells(sums: GridMoments, h: float) -> GridMoments:
-    """Counts of one problem on the coarsest grid with at least six cells a bandwidth."""
+    """Counts of one problem on the coarsest grid with at least six cells per bandwidth."""
     wanted = CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h
     size = min(COARSEST, sums.cells)
     while size < min(wanted, sums.cells):
@@ -199,14 +199,14 @@ def on_cells(sums: GridMoments, h: float) -> GridMoments:
 
 
 def loo_width(sums: GridMoments, kernel: str, *, residual: bool) -> float:
-    """Bandwidth over scores under which outcomes are likeliest, each predicted from the other samples."""
+    """Bandwidth over scores with the largest leave-one-out likelihood of the outcomes."""
     # Among equals the widest that does no harm: a wide kernel over residuals has less noise, one over outcomes leaks.
     widths = [w * (sums.high - sums.low) for w in (WIDTHS if residual else WIDTHS[::-1])]
     return choose(widths, lambda h: kernel_cells(sums, h, kernel, residual=residual))
 
 
 def kernel_cells(sums: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:
-    """Grid nodes as cells, on the coarsest grid with at least six cells a bandwidth."""
+    """Grid nodes as cells, on the coarsest grid with at least six cells per bandwidth."""
     grid = on_cells(sums, h)
     h = h if residual else float(narrowed(h, sums.step, grid.step))
     smoother = Smoother(grid.cells, max(h / grid.step, 0.5), kernel)
@@ -217,7 +217,7 @@ def kernel_cells(sums: GridMoments, h: float, kernel: str, *, residual: bool = F
 def residual_power(
     density: FloatArray, residual: FloatArray, noise: FloatArray | None, peak: float | FloatArray, norm: float
 ) -> FloatArray:
-    """Mean p-th power of smoothed residuals over smoothed counts, (R,), less ``noise`` (over squared counts)."""
+    """Mean p-th power of smoothed residuals over smoothed counts, (R,), minus ``noise`` (over squared counts)."""
     weight = density * trapezoid(density.shape[-1] - 1)
     present = supported(density, peak, norm)
     gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
@@ -228,7 +228,7 @@ def residual_power(
 
 
 def choose(candidates: Sequence[float], make: Callable[[float], Cells]) -> float:
-    """The candidate whose cells predict outcomes best; the first of equals."""
+    """The candidate whose cells predict outcomes best; the first one if tied."""
     likelihood = [log_likelihood(make(c)) for c in candidates]
     return candidates[int(np.argmax(likelihood))]
 
@@ -236,10 +236,10 @@ def choose(candidates: Sequence[float], make: Callable[[float], Cells]) -> float
 def log_likelihood(cells: Cells) -> float:
     """``Σ log P(o_i)`` with the frequency around sample i estimated from the other samples.
 
-    A sample's own weight at its node, mirror images included, is the smoother's diagonal, and is taken out of both sums
-    exactly (of relative weights, the mean weight). Frequencies are clipped to [1/(n+2), 1 - 1/(n+2)]. Where there is no
-    other sample it is ½: the score would reward kernels so narrow that they say nothing. Below some hundred samples the
-    likelihood hardly tells widths apart; repeated rows predict each other, and so pull it towards narrow kernels.
+    A sample's own weight at its node, mirror images included, is the smoother's diagonal, and is subtracted exactly
+    from both sums (for relative weights, the mean weight). Frequencies are clipped to [1/(n+2), 1 - 1/(n+2)]. Without
+    another sample the frequency is ½; otherwise uninformatively narrow kernels would be rewarded. Below about a hundred
+    samples the likelihood hardly distinguishes widths; repeated rows predict each other and so favour narrow kernels.
     """
     if cells.smoother is None:
         raise TypeError("a leave-one-out likelihood needs cells that are smoothed")

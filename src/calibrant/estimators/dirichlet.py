@@ -1,8 +1,8 @@
-"""`DirichletKernel`: canonical calibration error by Dirichlet kernels, published, debiased and free of leaks.
+"""`DirichletKernel`: canonical calibration error by Dirichlet kernels, as published, debiased or without leakage.
 
-On one score the kernels are Beta kernels, between samples while they are few, and between grid nodes beyond. A node
-holds many samples of either outcome, and each of them must be left out of its own estimate: everything is found for one
-sample of each outcome at each node, shape (2, m).
+For one score the kernels are Beta kernels, between samples if they are few, and between grid nodes otherwise. A node
+has many samples of either outcome, and each of them must be left out of its own estimate: everything is computed for
+one sample per outcome and node, shape (2, m).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .beta import OUTCOMES, Neighbours, log_kernel, log_likelihood, neighbours
 from .norm import vector_power
 from .simplex_kernel import LEAST, ORIENTATIONS, LeaveOneOutMeans, Simplex, around, log_densities
 
-#: Cells of θ where a bandwidth is sought.
+#: Cells of θ when a bandwidth is searched for.
 _SEARCH_CELLS = 512
 RULES = ("auto", "cv", "loo", "loo-as-published")
 DEBIASES = (None, "ratio", "square", "cross")
-#: Bandwidths that a search tries, and those of the authors' code.
+#: Candidate bandwidths of a search, and those of the authors' code.
 BANDWIDTHS: FloatArray = 2.0 ** (-np.arange(25) / 2)
 PUBLISHED_BANDWIDTHS: FloatArray = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1, 5)])
-#: ``h = c · n^(-2/(K+3))`` for ``"auto"``: where gaps are averaged, and where squares are, which want less blur.
+#: The c of ``h = c · n^(-2/(K+3))`` for ``"auto"``: for averages of gaps, and of squares, which need less blur.
 _AUTO, _AUTO_SQUARE = 1.5, 0.4
-#: Rows at which a search reads densities or predictions.
+#: Number of rows at which a search evaluates densities or predictions.
 _SEARCH_ROWS = 2048
 
 
@@ -45,7 +45,7 @@ class SampleRows(NamedTuple):
 
     @classmethod
     def of(cls, sample: Simplex) -> SampleRows:
-        """Those of probability vectors."""
+        """Rows of probability vectors."""
         share = sample.one_hot() if sample.drawn else None
         return cls(sample.probs, sample.residuals(), sample.mass, sample.size, share)
 
@@ -59,52 +59,52 @@ class DirichletKernel(EstimatorWithSE):
 
     for probability vectors f and one-hot outcomes y. ``"data"`` (as published): k is the density of
     Dirichlet(f_i / h + 1) at f_j. ``"query"``: that of Dirichlet(f_j / h + 1) at f_i, ``k ∝ exp(-KL(f_j ‖ f_i) / h)``.
-    For two classes, and for one score at a time (class-wise, confidence, …), these are Beta kernels.
+    For two classes, and for notions with one score at a time (class-wise, confidence, …), these are Beta kernels.
 
     Parameters
     ----------
     bandwidth : float or {"auto", "cv", "loo", "loo-as-published"}, default "auto"
-        The bandwidth h > 0. ``"auto"``: ``c · n^(-2/(K+3))``, c = 0.4 for squares without bias and 1.5 else. Searches
-        take the best of ``2^(-k/2)``, k = 0 … 24: ``"cv"`` predicts every outcome from the others with the least
-        squared error; ``"loo"`` has the largest leave-one-out likelihood of the probability vectors, ``Σ_j log 1/(n-1)
-        Σ_{i≠j} k_ji``; ``"loo-as-published"`` subtracts log h from each term, as the authors' code does, and so finds
-        bandwidths that are far too small, among theirs: 15 from 1e-5 to 0.1, each 1.9 times the one before, and 0.2,
-        0.4 … 1. Beyond 2048 rows a search reads 2048 of them.
+        The bandwidth h > 0. ``"auto"``: ``c · n^(-2/(K+3))``, c = 0.4 for unbiased squares and 1.5 otherwise. Searches
+        select among ``2^(-k/2)``, k = 0 … 24: ``"cv"`` minimises the leave-one-out squared error of the outcomes;
+        ``"loo"`` maximises the leave-one-out likelihood of the probability vectors, ``Σ_j log 1/(n-1)
+        Σ_{i≠j} k_ji``; ``"loo-as-published"`` subtracts log h from each term, as the authors' code does, and therefore
+        finds bandwidths that are far too small, among their candidates: 15 from 1e-5 to 0.1, in geometric progression,
+        and 0.2, 0.4 … 1. Beyond 2048 rows a search uses 2048 of them.
     orientation : {"data", "query"}, default "data"
-        Around which of two vectors the kernel is centred; see above.
+        The vector around which the kernel is centred; see above.
     debias : None, "ratio", "square" or "cross", default None
-        None: the plug-in. ``"ratio"``: Ê less the second-order bias of a ratio, ``m/(m-1) (Ê Σw² - Σw²y)``, m = n - 1.
+        None: the plug-in. ``"ratio"``: Ê minus the second-order bias of a ratio, ``m/(m-1) (Ê Σw² - Σw²y)``, m = n - 1.
         ``"square"`` (p = 2): for every component the unbiased square of the mean, ``(Ê² - Σw²y²) / (1 - Σw²)``.
         ``"cross"`` (p = 1 or 2): with the residual r = y - f, which does not enter its own estimate, and gaps
         ``d = Ê - f``: ``Σ_c sign(d_c) r_c``, or ``Σ_c (2 d_c r_c - d̂_c²)`` with the unbiased square. Whatever the
         blur, neither exceeds the true error in expectation, and the shortfall is of second order in the blur.
     residual : bool, default False
-        Smooth ``y - f`` instead of y: ``Ê_j - f_j`` is then ``Σ w (y_i - f_i)``, of which the mean is 0 for a
+        Smooth ``y - f`` instead of y: ``Ê_j - f_j`` is then ``Σ w (y_i - f_i)``, whose mean is 0 for a
         calibrated model whatever the bandwidth. Otherwise the kernel also averages unequal f, and the difference leaks.
     eps : float, default 1e-6
-        Probabilities are clipped to eps before their logarithm is taken; those of logits are exact.
+        Probabilities are clipped to eps before their logarithm is taken; logarithms from logits are exact.
 
     See Also
     --------
-    calibrant.estimators.SimplexBinned : Cells in place of kernels.
+    calibrant.estimators.SimplexBinned : Cells instead of kernels.
     calibrant.estimators.BetaKernel : One score at a time, at a cost independent of n.
     calibrant.torch.DirichletKernelLoss : The same as a loss.
 
     Notes
     -----
-    Range [0, 2^(1/p)]; debiased powers are signed, and negative by chance (:func:`squared_calibration_error` shows
+    Range [0, 2^(1/p)]; debiased powers are signed, and negative by chance (:func:`squared_calibration_error` returns
     them).
-    For p = 1 the sum of signs is noisier near calibration than its standard error says.
-    Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes gets 0.3 to
+    For p = 1 the sum of signs is noisier near calibration than its standard error indicates.
+    Bias of the plug-in: upward, and dominated by noise for K ≥ 4: a calibrated model of 8 classes gets 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
     with ``debias="ratio"`` for other p (docs/canonical.md compares the alternatives). p = inf: the largest gap. Notion
-    ``"drawn-class"``: of each gap the component of the observed class. Both without ``"square"`` and ``"cross"``. NaN
-    for a single sample.
+    ``"drawn-class"``: the component of each gap for the observed class. Neither supports ``"square"`` or ``"cross"``.
+    NaN for a single sample.
 
-    Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads as
-    linear algebra may use (``OMP_NUM_THREADS``, ``threadpoolctl``), which change no digit. One score at a time:
-    exact up to 2048 samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``; cost O(n + G²).
+    Vector problems are processed in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads
+    as linear algebra may use (``OMP_NUM_THREADS``, ``threadpoolctl``), without affecting the result. One score at a
+    time: exact up to 2048 samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``; cost O(n + G²).
 
     References
     ----------
@@ -139,13 +139,13 @@ class DirichletKernel(EstimatorWithSE):
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     def _square(self, problem: Any) -> float:
-        """Signed square, for the debiases that have one."""
+        """Signed square, for the values of ``debias`` that have one."""
         if self.debias not in ("square", "cross"):
             return super()._square(problem)
         return self.power(problem, 2)
 
     def _power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
-        """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
+        """``errorᵖ``, and its standard error if it is an average of nearly independent terms."""
         self._check_norm(norm)
         if isinstance(problem, Problem):
             return self._of_scores(problem, norm)
@@ -157,7 +157,7 @@ class DirichletKernel(EstimatorWithSE):
         return self._reduced(near, SampleRows.of(sample), norm)
 
     def _of_scores(self, problem: Problem, norm: float) -> PowerAndSE:
-        """The same of one score at a time, of which each is a vector of one component."""
+        """The same for one score at a time, treated as vectors with one component."""
         counts = Angles().of(problem).used
         if counts.scores.size == 0:
             return PowerAndSE.nothing()
@@ -172,11 +172,11 @@ class DirichletKernel(EstimatorWithSE):
         return self._reduced(means, SampleRows(*columns, counts.mass.ravel(), float(counts.effective_size), None), norm)
 
     def _second(self, values: FloatArray) -> FloatArray | None:
-        """Values whose sums with squared weights the debias needs."""
+        """Values whose sums with squared weights are needed for ``debias``."""
         return None if self.debias is None else values if self.debias == "ratio" else values**2
 
     def _reduced(self, near: LeaveOneOutMeans, rows: SampleRows, norm: float) -> PowerAndSE:
-        """Power and standard error from the neighbourhood of every sample."""
+        """Power and standard error from the leave-one-out means of every sample."""
         mass = np.where(near.known, rows.mass, 0.0)
         if not mass.sum() > 0:
             return PowerAndSE.nothing()
@@ -203,11 +203,11 @@ class DirichletKernel(EstimatorWithSE):
     def _details(self, problem: Any, norm: float) -> dict[str, float]:
         """Contents of :attr:`Estimate.details` for a vector problem.
 
-        ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
-        part of the samples around which one outweighs all others, so that they have no unbiased square. And at the
-        bandwidth for squares, with ``E|μ|²`` from ``2 Ê·y`` less the unbiased square of Ê, μ = E[y | f]: ``sharpness``,
-        the variance of μ, and ``refinement``, ``E Σ_c μ_c (1 - μ_c)``, which makes the Brier score together with the
-        squared calibration error.
+        ``bandwidth``; ``neighbours``: average effective number of samples around one, ``1 / Σw²``; ``degenerate``:
+        fraction of the samples with a single dominant neighbour, which have no unbiased square. At the bandwidth for
+        squares, with ``E|μ|²`` from ``2 Ê·y`` minus the unbiased square of Ê, μ = E[y | f], also: ``sharpness``, the
+        variance of μ, and ``refinement``, ``E Σ_c μ_c (1 - μ_c)``, which adds up to the Brier score with the squared
+        calibration error.
         """
         if isinstance(problem, Problem):
             return {}
@@ -228,7 +228,7 @@ class DirichletKernel(EstimatorWithSE):
         return out | {"sharpness": size - float(mean @ mean), "refinement": 1 - size}
 
     def _squares(self, sample: Simplex, outcome: FloatArray, h: float) -> tuple[FloatArray, AnyArray, FloatArray]:
-        """``Σw²``, where there is an unbiased square, and ``|μ|²`` around every sample."""
+        """``Σw²``, whether there is an unbiased square, and ``|μ|²`` around every sample."""
         near = around(sample, outcome, h, self.orientation, outcome)
         if near.second is None or near.concentration is None:
             raise RuntimeError("squares were asked for")
@@ -251,11 +251,11 @@ class DirichletKernel(EstimatorWithSE):
 
     @property
     def _tried(self) -> FloatArray:
-        """Bandwidths that the rule chooses from."""
+        """Candidate bandwidths of the rule."""
         return PUBLISHED_BANDWIDTHS if self.bandwidth == "loo-as-published" else BANDWIDTHS
 
     def _likeliest(self, sample: Simplex) -> float:
-        """Bandwidth of the largest leave-one-out likelihood of the probability vectors, as the rule reads it."""
+        """Bandwidth with the largest leave-one-out likelihood of the probability vectors, as defined by the rule."""
         rows = _search_rows(sample)
         likelihood = log_densities(sample, self._tried, self.orientation, rows) @ sample.mass[rows]
         if self.bandwidth == "loo-as-published":
@@ -263,7 +263,7 @@ class DirichletKernel(EstimatorWithSE):
         return float(self._tried[int(np.argmax(likelihood))])
 
     def _width(self, counts: AxisCounts, norm: float) -> float:
-        """Bandwidth for a sample of one score; searched on a coarser grid where samples are many."""
+        """Bandwidth for a sample of one score; searched on a coarser grid if samples are many."""
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         if self.bandwidth == "auto":
@@ -291,7 +291,7 @@ class DirichletKernel(EstimatorWithSE):
     def _around_scores(
         self, counts: AxisCounts, values: FloatArray, h: float, second: FloatArray | None = None
     ) -> Neighbours:
-        """Means around one sample of each outcome at each score, without it."""
+        """Means around one sample per outcome and score, without that sample."""
         scores = counts.scores
 
         def log_kernels(points: IntArray) -> FloatArray:
@@ -302,7 +302,7 @@ class DirichletKernel(EstimatorWithSE):
         return neighbours(counts, log_kernels, values, second)
 
     def _predicting(self, sample: Simplex, rows: AnyArray) -> float:
-        """Bandwidth that predicts outcomes best; of equals the widest."""
+        """Bandwidth that predicts outcomes best; the widest one if tied."""
         loss = []
         outcome = sample.one_hot()
         for h in BANDWIDTHS:
@@ -317,7 +317,7 @@ class DirichletKernel(EstimatorWithSE):
         return sample.residuals() if self.residual else sample.one_hot()
 
     def _check_norm(self, norm: float) -> None:
-        """Raise ValueError for a norm that the debias does not serve."""
+        """Raise ValueError for a norm that ``debias`` does not support."""
         if self.debias == "square" and norm != 2:
             raise ValueError(f"debias='square' is for norm 2; got norm={norm:g}")
         if self.debias == "cross" and norm not in (1, 2):
@@ -330,7 +330,7 @@ def auto(n: float, k: int, *, squares: bool) -> float:
 
 
 def _search_rows(sample: Simplex) -> AnyArray:
-    """Rows that a search reads: all, or some spread evenly over their order, which does not depend on that given."""
+    """Rows used by a search: all, or some evenly spaced in sorted order, independent of the given order."""
     n = sample.n_rows
     if n <= _SEARCH_ROWS:
         return np.arange(n)

@@ -17,19 +17,19 @@ from .laplace import APART, CELLS_A_TERM, ENDS, Component, Prior, RankCells
 from .maps import FittedMaps
 from .norm import LARGE_NORM
 
-#: Rank cells of fits made together, and such cells times draws: they stay in the cache.
+#: Rank cells of fits made together, and such cells times draws, chosen to fit into the cache.
 _BLOCK, _DRAWN = 1 << 14, 1 << 17
-#: Ranks times cells within this of a whole number are that number, in whatever order their sums were taken.
+#: Ranks times cells within this of a whole number are rounded to it, so that the order of summation does not matter.
 _ROUNDING = 1e-9
-#: Shares of the rows, and rows, of a score inside the domain that has a coefficient of its own.
+#: Smallest and largest share, and least number, of rows at a score inside the domain with its own coefficient.
 _PILE, _LARGE_PILE, _FEWEST = 0.01, 0.2, 8.0
-#: How many times as many rows have it as share a score elsewhere.
+#: Least ratio of its rows to the average number of rows that share a score elsewhere.
 _TIMES = 5.0
-#: Components of a smaller posterior probability are left out of the number.
+#: Components with a smaller posterior probability are omitted from the estimate.
 _NEGLIGIBLE = 1e-4
-#: A sample size above which none is told from another.
+#: Sample sizes are capped at this value.
 _HEAVIEST = 1e12
-#: Typical models: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
+#: Typical models: gaps of 0.3 to 1 in logits are common, smooth ones larger than rough ones, and a common offset of
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
     (
@@ -43,9 +43,9 @@ TYPICAL = Prior(
     intercept=0.25,
     slope=0.3,
 )
-#: The same for confidences, of which more maps are smooth: how often a model is right is a smoother function of what
-#: it says than how often one class comes. The smallest of the priors that none beat on the choosing half of real models
-#: and mixtures (benchmarks/arena/prior.md).
+#: The same for confidences, whose maps are smoother: accuracy is a smoother function of the confidence than the
+#: frequency of a single class is of its probability. The smallest of the priors that none outperformed on the selection
+#: half of real models and mixtures (benchmarks/arena/prior.md).
 TYPICAL_CONFIDENCE = Prior(
     (
         Component(0.08, 1.0, 0.03),
@@ -59,8 +59,8 @@ TYPICAL_CONFIDENCE = Prior(
     intercept=0.3,
     slope=0.4,
 )
-#: Possible models: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term. In an
-#: order in which the mode of one is near that of the next, where its fit begins.
+#: Possible models: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term.
+#: Ordered so that the mode of each is near that of the next, whose fit starts there.
 WIDE = Prior(
     (
         Component(0.06, 1.0, 0.06),
@@ -90,52 +90,52 @@ class EmpiricalBayes(PosteriorEstimator):
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
               + \theta_z z + \sum_a \theta_a [s = a],
 
-    with the rank u of the score, its logit l as ``z = (l - c mean l) / sd l``, where ``c = min(1, 300 / n)``, and ``K =
-    2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2`` (rounded up): the slope turns the map of few rows about the mean logit,
-    that of many about 0, as a temperature does. Scores a with a term of their own are the two ends of the domain, and
-    at most two others that stand
-    apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
-    models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
-    distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace
-    evidence, so the data choose (hence the name). The estimate is
+    with the rank u of the score, its standardised logit ``z = (l - c mean l) / sd l``, ``c = min(1, 300 / n)``, and
+    ``K = 2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2`` (rounded up). The slope pivots about the mean logit for few rows,
+    and about 0 for many, like a temperature. Scores a with their own term are the two ends of the domain and at most
+    two heavy scores inside it: each has 1 to 20 % of the rows, at least eight, and five times as many as share another
+    score on average. The prior assumes that models are calibrated on average and that smooth deviations are larger
+    than rough ones: it is a mixture of normal distributions of θ_k with sd ``τ (1 + k)^(-decay)``, whose amplitudes
+    and decays are averaged with weights from their Laplace evidence, that is, from the data (hence the name). The
+    estimate is
 
     .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
 
     where the gap at a score is normal by the delta method and its absolute moments are those of a folded normal.
 
-    From 500 rows on, this map is averaged by its evidence with one that may be wrong on a part of the scores only: up
-    to six ranges of scores have a term of their own (a gap of logits, or of probabilities, of the same size on the
-    whole range), and the rest is calibrated or nearly so. The ranges are those that raise the evidence by more than
-    their number could by chance. So a narrow gap neither makes the map rough nor the estimate too large.
+    With 500 rows or more, this map is averaged by evidence with a map that is miscalibrated only locally: up to six
+    ranges of scores have their own term (a gap, constant over the range in logits or in probabilities), and the rest
+    is calibrated or nearly so. Ranges are included if they raise the evidence by more than expected by chance from
+    their number. Thus a narrow gap neither makes the map rough nor inflates the estimate.
 
     Parameters
     ----------
     prior : {"typical", "wide"} or Prior, default "typical"
-        ``"typical"``: what models are usually like, in the probability of a class or in a confidence (notions
-        ``"confidence"`` and ``"top-label"``), of which the maps are smoother. ``"wide"``: finds nothing impossible;
-        intervals always use it: the estimate uses an informative prior, right on average, and intervals a diffuse
-        one. Or a ``calibrant.estimators.Prior`` of your own.
+        ``"typical"``: informative, for the miscalibration of typical models; it differs between class probabilities
+        and confidences (notions ``"confidence"`` and ``"top-label"``), whose maps are smoother. ``"wide"``: diffuse;
+        intervals always use it, while the default estimate uses the informative prior, which is right on average.
+        Or a custom ``calibrant.estimators.Prior``.
 
     See Also
     --------
-    calibrant.estimators.Prior : A prior of your own.
-    calibrant.Binned : The number that papers report.
+    calibrant.estimators.Prior : A custom prior.
+    calibrant.Binned : The binned estimate that papers report.
     calibrant.estimators.AdaptiveKernel : Curves without a prior.
 
     Notes
     -----
-    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15
-    whatever the model. Here noise is weighed against the errors of known models, so small samples give a typical error
-    (0.02 to 0.08), and large samples the error in the data: K grows with n, and the estimate is consistent. Range [0,
-    1]. Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
-    default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
-    models (docs/development/default.md). Scores are taken at a resolution of 1/4096 of the domain. The
+    A binned or kernel estimate adds the noise of its cells to the error, so 30 samples give about 0.15 whatever the
+    model. Here noise is weighed against the errors of known models: small samples give a typical error (0.02 to 0.08)
+    and large samples the error in the data, because K grows with n and the estimate is consistent. Range [0, 1]. Bias:
+    upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
+    default prior was chosen on mixtures that are not part of the published results, and on half of the real models
+    of the arena (docs/development/default.md). Scores are binned at a resolution of 1/4096 of the domain. The
     reliability curve is the posterior mean of the map under ``"wide"``, with up to 60 cosines; see
-    :func:`calibrant.reliability_curve`. With
-    ``groups``, draws add to the coefficients of the constant and the first two cosines a nuisance shared by the rows of
-    a group, with the variance of their design effects: it is neither evidence nor error. Warns with
-    :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and the pass
-    over the rows; twice that where there are ranges. Accuracy on local gaps: docs/development/local_truths.md.
+    :func:`calibrant.reliability_curve`. With ``groups``, draws add a nuisance term shared by the rows of a group to the
+    coefficients of the constant and the first two cosines, with a variance from their design effects; it counts
+    neither as evidence nor as error. Issues a :class:`ConvergenceWarning` if the fit does not converge. Cost
+    O(n + G + components · K³): 1 to 30 ms plus a pass over the rows; twice that if ranges are found. Accuracy on
+    local gaps: docs/development/local_truths.md.
 
     References
     ----------
@@ -159,14 +159,14 @@ class EmpiricalBayes(PosteriorEstimator):
             check_choice("prior", self.prior, PRIORS, instead="a Prior or ")
 
     def _prior_for(self, low: float) -> Prior:
-        """The prior itself; a confidence is what has a domain that starts above 0."""
+        """The prior as an object; a domain that starts above 0 is that of a confidence."""
         if self.prior == "typical" and low > 0:
             return TYPICAL_CONFIDENCE
         return PRIORS[self.prior] if isinstance(self.prior, str) else self.prior
 
     @property
     def _drawn_as(self) -> CellEstimator:
-        """Itself: its curve is the posterior's."""
+        """The estimator itself: its curve is the posterior mean."""
         return self
 
     def _needs(self, domain: tuple[float, float]) -> Grid:
@@ -189,7 +189,7 @@ class EmpiricalBayes(PosteriorEstimator):
         functionals: Sequence[Functional] = (),
         of: int = 1,
     ) -> ErrorDraws:
-        """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
+        """Draw the errors under :data:`WIDE`, whatever the prior of the estimate, corrected for p ≤ 32."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
         values: list[list[FloatArray]] = [[] for _ in functionals]
         places: list[IntArray] = []
@@ -214,7 +214,7 @@ class EmpiricalBayes(PosteriorEstimator):
 
 
 def _placed(places: Sequence[IntArray], found: Sequence[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    """Results of some problems after others, (…, n), in the order of all; NaN without samples."""
+    """Results of parts of the problems, (…, n), in the original order; NaN without samples."""
     out = np.full((int(np.prod(shape)), found[0].shape[-1] if found else 1), np.nan)
     for some, values in zip(places, found, strict=True):
         out[some] = values
@@ -224,10 +224,10 @@ def _placed(places: Sequence[IntArray], found: Sequence[FloatArray], shape: tupl
 def rank_cells(
     grid: GridMoments, most: int, terms: Callable[[float], int] | None = None
 ) -> Iterator[tuple[IntArray, RankCells]]:
-    """Samples on grids in cells of nearly equal mass, for problems with as many cells, about ``most`` cells at a time.
+    """Rank cells of nearly equal mass, for problems with equally many cells, about ``most`` cells at a time.
 
-    ``terms`` says how many cosines a sample size has, four cells each; by default :func:`.laplace.n_terms`. A node is
-    never split, so ties stay together. Problems without samples are left out.
+    ``terms`` gives the number of cosines for a sample size, with four cells each; by default :func:`.laplace.n_terms`.
+    A node is never split, so ties stay together. Problems without samples are omitted.
     """
     g = grid.rows
     sizes = np.asarray(g.effective_size, dtype=np.float64)
@@ -244,7 +244,7 @@ def rank_cells(
 def cells_of_groups(
     grid: GridMoments, most: int, terms: Callable[[float], int] | None = None
 ) -> Iterator[tuple[IntArray, RankCells]]:
-    """:func:`rank_cells` with what rows in groups have in common: as many rows as say the same of what is rough."""
+    """:func:`rank_cells` with the variance shared within groups, and the effective sample size for rough functions."""
     shared = Shared.of(grid.rows)
     if shared is not None:
         grid = replace(grid.rows, squares=grid.rows.squares * shared.rough)
@@ -253,7 +253,7 @@ def cells_of_groups(
 
 
 def _in_cells(g: GridMoments, k: int) -> RankCells:
-    """Rank cells (R, k). Every sum is taken in the order of the nodes, so that it does not depend on what is empty."""
+    """Rank cells (R, k). Sums are taken in the order of the nodes, so that they do not depend on empty ones."""
     size = np.asarray(g.effective_size, dtype=np.float64)[:, None]
     n = np.minimum(size, _HEAVIEST)  # beyond, sums of squares lose the prior to rounding
     unit = np.asarray(g.unit)[:, None] * np.divide(n, size, out=np.ones(n.shape), where=size > 0)
@@ -281,17 +281,17 @@ def _in_cells(g: GridMoments, k: int) -> RankCells:
 
 
 def _at(on: AnyArray, mass: FloatArray, cell: IntArray, k: int) -> FloatArray:
-    """Samples on some nodes, (R, k): few problems have any."""
+    """Samples per cell on some nodes, (R, k), for the few problems that have any."""
     at = np.flatnonzero(on.reshape(-1))
     found = np.bincount(cell[at], mass.reshape(-1)[at], minlength=len(mass) * k)
     return np.asarray(found.reshape(-1, k), dtype=np.float64)
 
 
 def _piles(mass: FloatArray, total: FloatArray, beside: AnyArray) -> Iterator[AnyArray]:
-    """Nodes (R, m) of the scores inside the domain that stand apart, the heaviest first; of samples of total size.
+    """Nodes (R, m) of the heavy scores inside the domain, the heaviest first, for samples of total size.
 
-    A score lies on two nodes. It stands apart where it has 1 % of the rows to 20 %, at least eight of them, and five
-    times as many as share a score with a row elsewhere on average: where all scores are heavy, none stands apart.
+    A score lies on two nodes. It is heavy if it has 1 to 20 % of the rows, at least eight of them, and five times as
+    many as share a score with a row elsewhere on average: if all scores have many rows, none is heavy.
     """
     if mass.shape[-1] < ENDS:
         return
@@ -310,7 +310,7 @@ def _piles(mass: FloatArray, total: FloatArray, beside: AnyArray) -> Iterator[An
 
 
 def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
-    """Sum of every value and its neighbours on the nodes beside it."""
+    """Sum of every value and its neighbours on the adjacent nodes."""
     out = values.copy()
     out[:, 1:] += values[:, :-1] * beside
     out[:, :-1] += values[:, 1:] * beside
@@ -320,7 +320,7 @@ def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
 def from_sums(
     count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, apart: FloatArray, n: FloatArray
 ) -> RankCells:
-    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at scores apart, (…, m, 2 to 4), sizes.
+    """Cells from sums of counts, positives, scores, ranks (…, m), of counts at heavy scores (…, m, 2 to 4), and sizes.
 
     An empty cell has score and rank ½.
     """
@@ -360,7 +360,7 @@ def _expected(maps: FittedMaps, norm: float) -> FloatArray:
 
 
 def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) -> FloatArray:
-    """``E Σ share |gap|^p`` of normal gaps; E max |gap| for p = inf, taken as the largest expected size."""
+    """``E Σ share |gap|^p`` of normal gaps; for p = inf the largest ``E |gap|``, in place of E max |gap|."""
     from scipy.special import gamma, hyp1f1
 
     size = folded(mean, sd)

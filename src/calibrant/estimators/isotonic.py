@@ -1,4 +1,4 @@
-"""Sorted scores: the gap to their isotonic recalibration (`Isotonic`), and sums of residuals (`Cumulative`)."""
+"""Estimators from sorted scores: the gap to the isotonic fit (`Isotonic`), and sums of residuals (`Cumulative`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATISTICS = ("ks", "kuiper")
 
 @dataclass(frozen=True)
 class Cumulative(CellEstimator):
-    r"""Calibration error without bins or bandwidth: the largest deviation of the running sum of residuals.
+    r"""Calibration error without bins or bandwidth: the largest deviation of the cumulative sum of residuals.
 
     .. math:: C(t) = \frac{\sum_{i:\, s_i \le t} w_i\,(o_i - s_i)}{\sum_i w_i}, \qquad
         \text{ks} = \sup_t |C(t)|, \qquad \text{kuiper} = \sup_t C(t) - \inf_t C(t)
@@ -33,22 +33,22 @@ class Cumulative(CellEstimator):
 
     See Also
     --------
-    calibrant.significance.cumulative_test : The test of this statistic.
-    calibrant.estimators.Isotonic : An error without bandwidth that is an L_p error.
+    calibrant.significance.cumulative_test : The test based on this statistic.
+    calibrant.estimators.Isotonic : An L_p error without bandwidth.
 
     Notes
     -----
-    C is read at the ends of runs of equal scores, so the order of tied samples is nothing. The norm is irrelevant: the
-    value is the same for every p.
+    C is evaluated at the ends of runs of equal scores, so the order of tied samples does not matter. The norm is
+    irrelevant: the value is the same for every p.
 
-    Range [0, 1], and ``kuiper / 2 ≤ ks ≤ kuiper``. In the population ``kuiper ≤ ECE``, since the size of an integral
-    of the gap over an interval is at most the integral of its size: both are lower bounds of the ECE. They equal it
-    where all gaps have one sign. Gaps of both signs cancel: with one change of sign kuiper is still at least half
-    the ECE, with more changes it can be any fraction of it. On a sample neither exceeds the plug-in ECE with one
-    bin for each distinct score.
+    Range [0, 1], and ``kuiper / 2 ≤ ks ≤ kuiper``. In the population ``kuiper ≤ ECE``, since the absolute integral
+    of the gap over an interval is at most the integral of the absolute gap: both are lower bounds of the ECE. They
+    equal it if all gaps have the same sign. Gaps of opposite signs cancel: with one change of sign kuiper is still at
+    least half the ECE, with more changes it can be any fraction of it. On a sample neither exceeds the plug-in ECE with
+    one bin per distinct score.
 
-    Bias: upward by noise, of order n^(-1/2) whatever the density of the scores, the fastest rate of all estimators
-    here. Null scale: under perfect calibration C is close to a Brownian motion that ends with the standard deviation
+    Bias: upward, from noise, of order n^(-1/2) whatever the density of the scores, the fastest rate of all estimators
+    here. Null scale: under perfect calibration C is close to a Brownian motion whose end point has standard deviation
     ``σ = sqrt(Σ w² s(1 - s)) / Σ w``, so that ks has mean ``sqrt(π/2) σ = 1.2533 σ`` and exceeds 2.2414 σ with
     probability 5 %, and kuiper has mean ``sqrt(8/π) σ = 1.5958 σ``. Cost: O(n log n).
 
@@ -74,7 +74,7 @@ class Cumulative(CellEstimator):
         check_choice("statistic", self.statistic, STATISTICS)
 
     def _needs(self, domain: tuple[float, float]) -> DistinctScores:
-        """Sums on each distinct score."""
+        """Sums per distinct score."""
         return DistinctScores()
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
@@ -87,33 +87,33 @@ class Cumulative(CellEstimator):
         return np.asarray(error if is_linear(norm) else error**norm).reshape(sums.shape)
 
 
-#: Distinct scores fitted together: they stay in the cache.
+#: Number of distinct scores fitted together, chosen to fit into the cache.
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
 class Isotonic(CellEstimator):
-    r"""Calibration error against the isotonic fit: the data alone choose the bins and their number (CORP).
+    r"""Calibration error against the isotonic fit, which finds bins and their number from the data (CORP).
 
     .. math:: \Big(\frac{\sum_i w_i\,|\hat o(s_i) - s_i|^p}{\sum_i w_i}\Big)^{1/p}, \qquad
         \hat o = \arg\min_{g \text{ non-decreasing}} \sum_i w_i\,(o_i - g(s_i))^2
 
-    The fit, by the pool-adjacent-violators algorithm, is the mean outcome of blocks of neighbouring scores, and so
-    itself calibrated. It is right wherever P(o = 1 | s) does not decrease with s.
+    The fit, by the pool-adjacent-violators algorithm, is the mean outcome of blocks of neighbouring scores, and is
+    therefore calibrated. It is valid where P(o = 1 | s) does not decrease with s.
 
     See Also
     --------
     calibrant.calibrators.IsotonicCalibrator : The fit as a calibrator.
-    calibrant.decompose : The decomposition by the same fit (CORP).
+    calibrant.decompose : The decomposition based on the same fit (CORP).
 
     Notes
     -----
-    Samples with equal scores are merged first, so they get one value. Range [0, 1]. Bias: upward by noise, about
-    n^(-1/3) for a calibrated model with a density; the fit overshoots at both ends (it takes the longest
-    run of zeros as 0 and of ones as 1), which p = inf reports. Downward where the true frequency decreases, or
-    hardly increases, with the score: there the fit is flat (a model that is always certain and always wrong has the fit
-    ½ and gives ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
-    ``Σ w [(s - o)² - (ô - o)²] / Σ w ≥ Σ w (ô - s)² / Σ w``: that one keeps the covariance of scores and outcomes
+    Samples with equal scores are merged first, so they get the same value. Range [0, 1]. Bias: upward, from noise,
+    about n^(-1/3) for a calibrated model whose scores have a density; the fit overshoots at both ends (the initial
+    run of zeros is fitted as 0, the final run of ones as 1), which p = inf reports. Downward where the true frequency
+    decreases, or hardly increases, with the score: there the fit is flat (a model that is always certain and always
+    wrong has the fit ½ and the error ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
+    ``Σ w [(s - o)² - (ô - o)²] / Σ w ≥ Σ w (ô - s)² / Σ w``: the latter retains the covariance of scores and outcomes
     within each block. Curve: ``reliability_curve(..., estimator="isotonic")``. Cost: O(n log n) for the sort and
     O(n) for the fit.
 
@@ -130,7 +130,7 @@ class Isotonic(CellEstimator):
     """
 
     def _needs(self, domain: tuple[float, float]) -> DistinctScores:
-        """Sums on each distinct score."""
+        """Sums per distinct score."""
         return DistinctScores()
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
@@ -145,11 +145,11 @@ class Isotonic(CellEstimator):
 
 
 def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray | float = 0.0) -> FloatArray:
-    """The fit to ``positive / weight``, each pool's mean made from its sums: exact for counts.
+    """Isotonic fit to ``positive / weight``; each pool's mean is computed from its sums, which is exact for counts.
 
-    With a level that rises by more than 1 from one sample to the next, samples laid end to end are fitted apart.
-    Stretches that do not rise end in one pool whatever is around them, so they are pooled first: of outcomes 0 and 1,
-    that leaves few.
+    With a level that increases by more than 1 from one sample to the next, concatenated samples are fitted separately.
+    Non-increasing runs always end up in one pool, so they are pooled first, which leaves few values if outcomes are 0
+    and 1.
     """
     from scipy.optimize import isotonic_regression
 
@@ -170,7 +170,7 @@ def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray |
 
 @dataclass(frozen=True, eq=False)
 class RowsByScore:
-    """Rows in the order of their scores, and where runs of equal ones start."""
+    """Rows in the order of their scores, and the starts of runs of equal scores."""
 
     order: AnyArray
     start: AnyArray
@@ -183,7 +183,7 @@ class RowsByScore:
         return cls(order, run_starts(s))
 
     def fit(self, outcomes: AnyArray, weights: FloatArray) -> FloatArray:
-        """Isotonic frequencies of each row; equal scores are one."""
+        """Isotonic frequency of each row; equal scores are merged."""
         w = weights[self.order]
         positive = w * outcomes[self.order]
         distinct = self.start.size == w.size

@@ -1,4 +1,4 @@
-"""`KernelCalibrationError`: the kernel calibration error (SKCE), of which MMCE is the version for confidences."""
+"""`KernelCalibrationError`: the kernel calibration error (SKCE), called MMCE for confidences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .norm import root, to_power
 KERNELS = ("laplace", "gaussian")
 DISTANCES = ("total-variation", "euclidean")
 STATISTICS = ("unbiased", "biased", "linear")
-#: Kernel values held at a time, and rows whose distances give the median.
+#: Kernel values held at a time, and number of rows used for the median distance.
 _TILE = 1 << 19
 _MEDIAN_ROWS = 1000
 #: Residuals of resampled outcomes held at a time.
@@ -28,7 +28,7 @@ _SETS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Scores as points (n, K), residuals and weights of the rows with weight; ``rows``: their places."""
+    """Scores as points (n, K), residuals and weights of the rows with weight; ``rows``: their indices."""
 
     rows: IntArray
     points: FloatArray
@@ -52,7 +52,7 @@ class _Sample:
 
     @cached_property
     def alone(self) -> FloatArray:
-        """Weights of pairs of a sample with itself: once for each repeat, or for a relative weight with its square."""
+        """Weights of the pairs of a sample with itself: once per repeat, or the square of a relative weight."""
         return self.weights if self.integral else self.weights**2
 
     @cached_property
@@ -63,7 +63,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class KernelCalibrationError(EstimatorWithSE):
-    r"""Kernel calibration error (KCE): the largest correlation of residuals with a function from a kernel's unit ball.
+    r"""Kernel calibration error (KCE): the largest mean product of residuals with a function from a kernel's unit ball.
 
     .. math:: \mathrm{SKCE} = E\, \kappa(f, f')\, (y - f)^\top (y' - f'), \qquad \mathrm{KCE} = \sqrt{\mathrm{SKCE}}
 
@@ -76,29 +76,29 @@ class KernelCalibrationError(EstimatorWithSE):
     kernel : {"laplace", "gaussian"}, default "laplace"
         ``κ = exp(-d/ν)`` or ``exp(-d²/(2ν²))``.
     bandwidth : "median" or float, default "median"
-        The bandwidth ν > 0. ``"median"``: the median distance of two samples (of 1000 spread evenly over their order,
-        beyond).
+        The bandwidth ν > 0. ``"median"``: the median distance between two samples (beyond 1000, of 1000 evenly spaced
+        in sorted order).
     distance : {"total-variation", "euclidean"}, default "total-variation"
         ``½ Σ_c |f_c - f'_c|`` or ``√Σ_c (f_c - f'_c)²``; for one score at a time ``|s - s'|`` in either case.
     statistic : {"unbiased", "biased", "linear"}, default "unbiased"
-        How SKCE is estimated: the mean over all pairs of different samples; over all pairs, a sample with itself
-        included; over consecutive blocks of ``block`` samples, which depends on their order and costs O(n · block).
+        Estimator of SKCE: the mean over all pairs of different samples; over all pairs, including each sample with
+        itself; or over consecutive blocks of ``block`` samples, which depends on their order and costs O(n · block).
     block : int ≥ 2, default 2
-        Samples in a block of ``"linear"``.
+        Samples per block for ``"linear"``.
 
     See Also
     --------
-    calibrant.significance.kernel_test : The test of this statistic.
+    calibrant.significance.kernel_test : The test based on this statistic.
     calibrant.estimators.DirichletKernel : An L_p error of probability vectors.
 
     Notes
     -----
-    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` on the notion ``"confidence"`` is MMCE. ``norm``
-    changes how classes combine, and nothing else. Range [0, √2] for vectors and [0, 1] for one score; ``"unbiased"``
-    and ``"linear"`` squares are signed, and below 0 about half the time for a calibrated model: then the number is 0
-    (:func:`squared_calibration_error` shows the square). Whole-number weights are repeats, but for ``"linear"``, where
-    a row stays one and weighs more. NaN without a pair. Intervals are normal, with the first and the second order of
-    the U-statistic's variance. Cost O(n² K), memory O(n K).
+    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` with the notion ``"confidence"`` is MMCE. ``norm``
+    only affects how classes are combined. Range [0, √2] for vectors and [0, 1] for one score; ``"unbiased"``
+    and ``"linear"`` squares are signed, and negative about half the time for a calibrated model: the error is then 0
+    (:func:`squared_calibration_error` returns the square). Whole-number weights are repeats, except for ``"linear"``,
+    where a row remains one sample with a larger weight. NaN without a pair. Intervals are normal, with the first- and
+    second-order terms of the U-statistic's variance. Cost O(n² K), memory O(n K).
 
     References
     ----------
@@ -130,7 +130,7 @@ class KernelCalibrationError(EstimatorWithSE):
         check_int("block", self.block, 2)
 
     def _inner(self, norm: float) -> float:
-        """It estimates a square."""
+        """2: the estimate is a square."""
         return 2.0
 
     def power(self, problem: Any, norm: float) -> float:
@@ -160,10 +160,10 @@ class KernelCalibrationError(EstimatorWithSE):
         n_sets: int,
         groups: IntArray | None = None,
     ) -> FloatArray:
-        """SKCE by pairs of different samples, of sets of outcomes, (n_sets,): kernels are found once a tile.
+        """Unbiased SKCE of several sets of outcomes, (n_sets,), with kernels computed once per tile.
 
         ``outcomes(r)`` gives the r-th set as an array (n, K), of 0 and 1 for one score at a time (K = 1). With
-        ``groups`` only pairs of samples of different groups count, over the number of all pairs. Cost O(n² K n_sets).
+        ``groups`` only pairs from different groups count, divided by the number of all pairs. Cost O(n² K n_sets).
         """
         sample = _Sample.of(problem)
         rows, width = sample.rows, self._width(sample)
@@ -186,7 +186,7 @@ class KernelCalibrationError(EstimatorWithSE):
         return out / sample.pairs if sample.pairs > 0 else np.full(n_sets, np.nan)
 
     def _in_pairs(self, sample: _Sample, width: float) -> PowerAndSE:
-        """Means over all pairs, of different samples or of any."""
+        """Mean over all pairs, with or without those of a sample with itself, and its standard error."""
         w, total = sample.weights, float(sample.weights.sum())
         own = (sample.residuals**2).sum(axis=1)
         sums, squares = np.empty(len(w)), 0.0
@@ -211,7 +211,7 @@ class KernelCalibrationError(EstimatorWithSE):
         return PowerAndSE(value, float(np.sqrt(max(4 * first / n - 2 * second / n**2, second / n**2))))
 
     def _in_blocks(self, sample: _Sample, width: float) -> PowerAndSE:
-        """Means over the pairs within blocks of consecutive samples; what does not fill a block is left out."""
+        """Mean over the pairs within blocks of consecutive samples; an incomplete block is omitted."""
         blocks = len(sample.weights) // self.block
         if blocks == 0:
             return PowerAndSE.nothing()
@@ -232,7 +232,7 @@ class KernelCalibrationError(EstimatorWithSE):
         return PowerAndSE(value, float(np.sqrt(spread * blocks / (blocks - 1))))
 
     def _tiles(self, sample: _Sample, width: float) -> Iterator[tuple[slice, FloatArray]]:
-        """Rows, and ``κ(f_i, f_j)`` of each with every sample."""
+        """Tiles of rows, with ``κ(f_i, f_j)`` between these and all samples."""
         n = len(sample.weights)
         step = max(1, _TILE // sample.points.size)
         for start in range(0, n, step):
@@ -253,7 +253,7 @@ class KernelCalibrationError(EstimatorWithSE):
         return np.asarray(np.exp(-scaled) if self.kernel == "laplace" else np.exp(-0.5 * scaled**2))
 
     def _width(self, sample: _Sample) -> float:
-        """Bandwidth; 1 where all samples are the same point."""
+        """Bandwidth; 1 if all samples are the same point."""
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         points, weights = sample.points, sample.weights

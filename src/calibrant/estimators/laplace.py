@@ -4,14 +4,14 @@ With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 
     logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - c mean l) / sd l + Σ_a θ_a [s = a]
 
-where a are the two end scores and others that stand apart (many rows have them, and few the scores beside), and c is 1
-for up to 300 rows, then 300 / n: of few rows the slope turns the map about the mean logit, of many about 0, as a
-temperature does,
+where a are the two end scores and other heavy scores (those of many rows, with few rows at the adjacent scores), and c
+is 1 for up to 300 rows, then 300 / n: for few rows the slope pivots about the mean logit, for many about 0, like a
+temperature,
 
-with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
-it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal
-distribution at its mode (Laplace), and the components are averaged by their evidence. All arrays may have leading axes:
-one fit, or thousands.
+with normal θ of mean 0, so that the prior mean is perfect calibration and the amplitude τ of most coefficients gives
+the typical size of deviations. For each component of the prior (a τ and a shape) the posterior is approximated by a
+normal distribution at its mode (Laplace), and the components are averaged by their evidence. All arrays may have
+leading axes: one fit, or thousands.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from ..data.checks import check_number, received
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 
-#: Scores that have a coefficient of their own: the two ends, and as many others.
+#: Scores with their own coefficient: the two ends, and two others.
 ENDS = 2
 APART = ENDS + 2
-#: Ranges of scores with a coefficient of their own at most, and its prior sd: see :mod:`.ranges`.
+#: Largest number of ranges of scores with their own coefficient, and its prior sd: see :mod:`.ranges`.
 RANGES, RANGE_SD = 6, 1.0
-#: Share of the rows at an end of the domain that is more than chance puts there.
+#: Share of the rows at an end of the domain from which it counts as heavy.
 _HEAVY_END = 0.05
-#: Rank cells a coefficient.
+#: Rank cells per coefficient.
 CELLS_A_TERM = 4
 #: Cosines up to which their number grows fast.
 _MANY_TERMS = 32
-#: From this sample size on nothing about a model grows with it.
+#: Sample size beyond which the model no longer grows.
 LARGEST_SIZE = 1e7
-#: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
+#: Least expected number of outcomes of either kind, since a kind that is not expected may still occur.
 _LEAST_EXPECTED = 1e-3
-#: Prior sd of coefficients of a calibrated model, as good as 0.
+#: Prior sd of coefficients of a calibrated model, practically 0.
 _NOTHING = 1e-6
-#: Cosines that are computed; others are made of products.
+#: Cosines computed directly; the others are obtained from products.
 _COSINES = 9
-#: Rows up to which the slope turns the map about the mean logit; of more rows it is about so much less of it. A
-#: temperature turns about 0, which far from a score of ½ is an offset: that is rare, but many rows can tell.
+#: Rows up to which the slope pivots about the mean logit; with more rows it pivots closer to 0, in proportion. A
+#: temperature pivots about 0, which far from a score of ½ acts as an offset: rare, but many rows can detect it.
 _TURNED_AT_MEAN = 300.0
-#: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
+#: Largest change of a logit in one step, beyond which the quadratic approximation of the likelihood is poor.
 _LARGEST_STEP = 2.0
-#: Parameters of a prior: powers of twice as many cosines are finite, and inverse squares.
+#: Bounds of the parameters of a prior, which keep powers of twice as many cosines and inverse squares finite.
 _LEAST, _MOST = 1e-6, 100.0
 
 
 def n_terms(n: float) -> int:
-    """Cosines for a sample of size n: ``2 n^(1/3)`` up to 32, and ``2 n^(1/4) + 2`` where that is more.
+    """Number of cosines for a sample of size n: ``2 n^(1/3)`` up to 32, and ``2 n^(1/4) + 2`` if that is more.
 
-    So the model can follow any curve that matters: support vector machines have narrow ones.
-    Beyond 10⁷ there are no more: cost follows rows, and never the size of their weights.
+    The model can thus follow any relevant curve: those of support vector machines are narrow.
+    The number stops growing at 10⁷: cost depends on rows, not on the size of their weights.
     """
     size = min(max(n, 1.0), LARGEST_SIZE)
     return int(np.ceil(max(min(2 * np.cbrt(size), _MANY_TERMS), 2 * size**0.25 + 2)))
 
 
 class Component(NamedTuple):
-    """A normal distribution of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k.
+    """Component of a prior: a normal distribution with sd ``amplitude (1 + k)^(-decay)`` of θ_k.
 
     Attributes
     ----------
     amplitude : float
         The amplitude τ.
     decay : float
-        How fast deviations become smaller; small ones are rough maps.
+        Rate of decrease of the sd with k; small decays give rough maps.
     weight : float
-        Its prior probability.
+        Prior probability of the component.
     intercept, slope : float or None
-        Its sd of θ_0 and θ_z in units of the amplitude; None for the prior's.
+        Sd of θ_0 and θ_z in units of the amplitude; None uses those of the prior.
 
     See Also
     --------
@@ -104,17 +104,17 @@ class Prior:
     Parameters
     ----------
     components : sequence of (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope)
-        Amplitudes τ > 0; decays, of which small ones are rough maps; weights > 0, which are scaled to sum to 1.
+        Amplitudes τ > 0; decays, where small ones give rough maps; weights > 0, which are scaled to sum to 1.
     intercept : float, default 0.25
-        Prior sd of θ_0 in units of τ, > 0, of components that do not say their own.
+        Prior sd of θ_0 in units of τ, > 0, for components without their own.
     slope : float, default 0.5
-        Prior sd of θ_z in units of τ, > 0, of components that do not say their own.
+        Prior sd of θ_z in units of τ, > 0, for components without their own.
     ends : float, default 4
-        Prior sd of what is added to the logit at the two end scores and at others that stand apart, whatever τ, > 0.
+        Prior sd of the logit offsets at the two end scores and at other heavy scores, independent of τ, > 0.
 
     See Also
     --------
-    calibrant.EmpiricalBayes : The estimator that takes it.
+    calibrant.EmpiricalBayes : The estimator that uses it.
     calibrant.estimators.Component : One distribution of the mixture.
 
     Examples
@@ -150,7 +150,7 @@ class Prior:
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 
     def spread(self, component: Component, terms: int) -> FloatArray:
-        """Prior sd of the coefficients: intercept, cosines, slope, scores that stand apart, ranges."""
+        """Prior sd of the coefficients: intercept, cosines, slope, heavy scores, ranges."""
         cosines = (1.0 + np.arange(1, terms)) ** -component.decay
         intercept = self.intercept if component.intercept is None else component.intercept
         slope = self.slope if component.slope is None else component.slope
@@ -159,29 +159,29 @@ class Prior:
 
 
 def _numbers(component: Iterable[Any]) -> list[Any]:
-    """Fields of a component as floats; None stays."""
+    """Fields of a component as floats; None is kept."""
     return [v if v is None else float(v) for v in component]
 
 
 @dataclass(frozen=True, eq=False)
 class RankCells:
-    """Samples by rank; empty cells count 0.
+    """Samples in cells of ranks; empty cells have count 0.
 
     Attributes
     ----------
     count, positive, score, rank : ndarray of shape (…, m)
         Samples, positives, mean score and mean rank.
     apart : ndarray of shape (…, m, 4)
-        Share of the cell's samples at the lowest and at the highest score there can be, and at two others that stand
-        apart. A model that says exactly 0 or 1 (or one other score) to many samples is wrong about them in a way that
-        says nothing about the scores beside them.
+        Share of the cell's samples at the lowest and at the highest possible score, and at two other heavy scores. The
+        errors of a model that gives exactly 0 or 1 (or another single score) to many samples carry no information
+        about adjacent scores.
     size : float, or ndarray of shape (…)
-        Sample sizes; those of problems side by side make the same number of cells.
+        Sample sizes; those of problems side by side give the same number of cells.
     shared : ndarray of shape (…, 3) or None
-        Of rows in groups: by how many times more than ``size`` rows sums with the first cosines vary, as what a group
-        has in common moves all its rows.
+        For rows in groups: excess variance of sums with the first cosines due to effects shared within groups, in
+        units of the variance for ``size`` independent rows.
     cosines : int or None
-        Cosines of the model, where they are not those of the sizes (:func:`n_terms`).
+        Number of cosines of the model, if not given by the sizes (:func:`n_terms`).
     """
 
     count: FloatArray
@@ -194,7 +194,7 @@ class RankCells:
     cosines: int | None = None
 
     def of(self, some: slice | IntArray) -> RankCells:
-        """Those of some of many samples, with all that is known of them; the model keeps its coefficients."""
+        """Cells of some of many samples, with cached values; the model keeps its coefficients."""
         model = {"apart_used": self.apart_used, "terms_used": self.terms_used}
         known = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         part = replace(self)
@@ -203,15 +203,15 @@ class RankCells:
 
     @property
     def terms(self) -> int:
-        """Cosines of the model."""
+        """Number of cosines of the model."""
         return self.cosines or n_terms(float(np.max(self.size)))
 
     @cached_property
     def logit(self) -> FloatArray:
-        """Logit of the mean score, drawn ``1 / (2n + 4)`` towards the middle: n samples cannot tell 0 from less.
+        """Logit of the mean score, shrunk by ``1 / (2n + 4)`` to the middle, as n samples do not resolve less.
 
-        Where less than one outcome of a kind is expected, by so much less: a class of thousands is not drawn away from
-        its scores.
+        If less than one outcome of a kind is expected, shrinkage is reduced in proportion, so that one class among
+        thousands is not moved away from its scores.
         """
         n = np.asarray(self.size)[..., None]
         total = np.maximum(self.count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
@@ -235,7 +235,7 @@ class RankCells:
 
     @cached_property
     def others(self) -> FloatArray:
-        """The basis functions other than the cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
+        """Basis functions other than the cosines, at the cells, (…, m, 1 to 5): the slope, and heavy scores."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
         mean = (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * (self.logit - mean) ** 2).sum(axis=-1, keepdims=True))
@@ -250,7 +250,7 @@ class RankCells:
 
     @cached_property
     def moved(self) -> FloatArray | None:
-        """Variance of what groups of rows add to the coefficients, (…, P); None where rows are independent."""
+        """Variance added to the coefficients by groups of rows, (…, P); None if rows are independent."""
         if self.shared is None:
             return None
         chance, few = expit(self.logit), self.shared.shape[-1]
@@ -261,12 +261,12 @@ class RankCells:
 
     @cached_property
     def apart_used(self) -> IntArray:
-        """At which of the scores apart any sample lies: of the others the data say nothing."""
+        """Indices of the heavy scores with samples; the data carry no information about the others."""
         return np.flatnonzero(self.apart.reshape(-1, self.apart.shape[-1]).any(axis=0))
 
     @property
     def has_heavy_score(self) -> AnyArray:
-        """Which problems (R,) have a score that stands apart inside the domain, or many rows at an end of it."""
+        """Which problems (R,) have a heavy score inside the domain, or many rows at an end of it."""
         share = np.einsum("rm,rma->ra", self.count, self.apart) / np.maximum(self.count.sum(axis=-1), 1.0)[:, None]
         return np.asarray((share[:, ENDS:] > 0).any(axis=-1) | (share[:, :ENDS] >= _HEAVY_END).any(axis=-1))
 
@@ -284,7 +284,7 @@ class RankCells:
 
 @dataclass(frozen=True, eq=False)
 class CosineCounts(Counts):
-    """Counts whose first columns are cosines, of which products are sums: ``waves`` (R, m, 2K - 1), and the others."""
+    """Counts whose first columns are cosines, with products that are sums: ``waves`` (R, m, 2K - 1), and the others."""
 
     waves: FloatArray
     others: FloatArray
@@ -307,7 +307,7 @@ class CosineCounts(Counts):
 
 
 def _windows(values: FloatArray, terms: int, first: int, direction: int) -> FloatArray:
-    """View (R, K, K) of contiguous rows: entry (k, l) is number ``first + direction · k + l``."""
+    """View (R, K, K) of contiguous rows: entry (k, l) has index ``first + direction · k + l``."""
     row, step = values.strides
     shape, strides = (len(values), terms, terms), (row, direction * step, step)
     return np.ndarray(shape, np.float64, buffer=values, offset=first * step, strides=strides)
@@ -325,7 +325,7 @@ class Posterior:
     lower : ndarray of shape (…, P, P)
         Its Cholesky factor.
     log_evidence : ndarray of shape (…)
-        Against perfect calibration.
+        Log evidence against perfect calibration.
     likelihood : ndarray of shape (…)
         Log-likelihood at the mode.
     """
@@ -337,7 +337,7 @@ class Posterior:
     likelihood: FloatArray
 
     def of(self, some: slice | IntArray) -> Posterior:
-        """That of some of many samples."""
+        """Posterior of some of many samples."""
         return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
 
     def root(self) -> FloatArray:
@@ -347,7 +347,7 @@ class Posterior:
 
 
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
-    """Posterior of every component, each started at the mode of the one before."""
+    """Posterior of every component, each fit started at the mode of the previous one."""
     shape, size = cells.count.shape[:-1], cells.terms_used.size
     design, waves, others = (a.reshape(-1, *a.shape[-2:]) for a in (cells.design, cells.waves, cells.others))
     count, positive, logit = (a.reshape(-1, a.shape[-1]) for a in (cells.count, cells.positive, cells.logit))
@@ -429,7 +429,7 @@ def _products(terms: int) -> FloatArray:
 
 
 def precisions(spread: FloatArray, moved: FloatArray | None) -> FloatArray:
-    """Inverse of the variances (…, P) of coefficients with a prior sd, and of what groups add to them."""
+    """Inverse of the variances (…, P) of coefficients, from their prior sd and the variance added by groups."""
     return np.asarray(spread**-2.0 if moved is None else 1 / (spread**2 + moved))
 
 

@@ -1,4 +1,4 @@
-"""Draws of recalibration maps from the posterior of :mod:`.laplace`, and the gaps that remain."""
+"""Draws of recalibration maps from the posterior of :mod:`.laplace`, and their gaps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..sums.logistic_fit import expit, softplus_and_expit
 from .laplace import Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
 from .norm import LARGE_NORM, mean_power
 
-#: Rows from which on what the rows say beside a drawn map counts for more than half.
+#: Number of rows from which the misfit of a drawn map is corrected by more than half.
 _HALF_CORRECTED = 25.0
-#: Share of all samples, on either side of a value, from which what a map missed at it is told.
+#: Share of all samples, on either side of a value, from which the misfit of a map at that value is estimated.
 _BESIDE = 0.25
-#: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
+#: Share of draws in which the model's part of smooth terms has the amplitude of a component of the prior.
 _AS_DRAWN = 0.5
 
 
@@ -27,7 +27,7 @@ class DrawnMaps(NamedTuple):
     gap, share : ndarray of shape (…, n_draws, m)
         Gaps of the cells, and the shares of samples in them.
     missed : ndarray of shape (…, n_draws, m)
-        Sums of outcomes less the drawn map, over the sum of all samples, times ``n / (n + 25)``.
+        Sums of outcomes minus the drawn map, relative to the sum of all samples, times ``n / (n + 25)``.
     log_odds : ndarray of shape (…)
         Log of the mean evidence of the components against perfect calibration.
     """
@@ -38,22 +38,22 @@ class DrawnMaps(NamedTuple):
     log_odds: FloatArray
 
     def every(self, step: int) -> DrawnMaps:
-        """One draw in so many."""
+        """Every ``step``-th draw."""
         return self._replace(**{name: getattr(self, name)[..., ::step, :] for name in ("gap", "share", "missed")})
 
     def mean(self, value: FloatArray, slope: FloatArray) -> FloatArray:
-        """Draws (…, n_draws) of the mean of a function of the gap, with its values and slopes at the gaps drawn.
+        """Draws (…, n_draws) of the mean of a function of the gap, from its values and slopes at the drawn gaps.
 
-        A map that is too smooth is wrong about the mean by ``E[slope · (outcome - map)]`` to first order: what it
-        missed is added, so that a mean does not depend on the prior's smoothness where rows are many. May be below the
-        function's least value.
+        To first order, the mean for a map that is too smooth is biased by ``E[slope · (outcome - map)]``. This is
+        corrected, so that means do not depend on the smoothness of the prior if rows are many. The result may be below
+        the minimum of the function.
         """
         return np.asarray(
             np.einsum("...m,...m->...", self.share, value) + np.einsum("...m,...m->...", self.missed, slope)
         )
 
     def mean_power(self, norm: float) -> FloatArray:
-        """Draws of the mean of ``|gap|^p``, (…, n_draws); of the error itself, and of the map alone, for p > 32."""
+        """Draws of the mean of ``|gap|^p``, (…, n_draws); for p > 32, of the error itself, without correction."""
         if norm > LARGE_NORM:
             return np.asarray(mean_power(self.gap, self.share, norm))
         size = np.abs(self.gap)
@@ -61,10 +61,10 @@ class DrawnMaps(NamedTuple):
         return self.mean(size if norm == 1 else size**norm, slope)
 
     def beside(self, values: FloatArray, at: FloatArray) -> FloatArray:
-        """How much samples of each cell count (…, n_draws, m), by how near ``values`` are to ``at`` (…, n_draws, 1).
+        """Weights of the samples of each cell (…, n_draws, m) by the distance of ``values`` to ``at`` (…, n_draws, 1).
 
-        Quantiles and shares depend on the map where it takes one value, and the outcomes there are too few to say what
-        it missed: samples that are less than :data:`_BESIDE` of all away, in the order of the values, count in part.
+        Quantiles and shares depend on the map where it takes one value, and too few outcomes lie there to estimate its
+        misfit: in the order of the values, samples within a share :data:`_BESIDE` of all are given partial weight.
         """
         order = values.argsort(axis=-1)
         share = np.take_along_axis(self.share, order, axis=-1)
@@ -80,7 +80,7 @@ def draw_gaps(
 ) -> DrawnMaps:
     """Draw gaps and shares of the cells from the posterior; see :func:`draw_maps`.
 
-    Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes that a map is held against.
+    Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes with which a map is compared.
     """
     gap, held, log_odds = draw_maps(cells, prior, posteriors, n_draws, rng, of)
     missed = held + cells.score[..., None, :]
@@ -100,13 +100,13 @@ def draw_gaps(
 def draw_maps(
     cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator, of: int = 1
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw gaps (…, n_draws, m) of the cells from the posterior; the same with what groups share; log odds (…).
+    """Draw gaps (…, n_draws, m) of the cells from the posterior; the same with shared group effects; log odds (…).
 
-    Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
-    their normal distribution, and then by importance, the posterior over that distribution: where few samples have an
-    outcome of one kind, a normal distribution of the log odds reaches far beyond what their number allows. The mean
-    importance corrects the evidence. Problems side by side have noise of their own. Each draw is one of so many maps
-    (``of``), so that few draws are each as good as many.
+    Components are drawn in proportion to their evidence (by systematic sampling), maps from their normal distribution,
+    and then resampled by importance, the ratio of the posterior to that distribution: with few samples of one outcome,
+    a normal distribution of the log odds extends far beyond plausible values. The mean importance weight corrects the
+    evidence. Problems side by side have independent noise. Each draw is selected from ``of`` maps, so that a few draws
+    are each as good as many.
     """
     from scipy.linalg.lapack import dtrtrs
 
@@ -144,17 +144,17 @@ def draw_maps(
 
 
 def _rows(values: FloatArray, numbers: IntArray) -> FloatArray:
-    """Rows (…, d, m) of values (…, D, m), by their numbers (…, d)."""
+    """Rows (…, d, m) of values (…, D, m), by index (…, d)."""
     first = values.shape[-2] * np.arange(numbers[..., 0].size).reshape(*numbers.shape[:-1], 1)
     return np.asarray(values.reshape(-1, values.shape[-1])[first + numbers])
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """The model's part in coefficients (…, P, D), where the groups of a sample moved them.
+    """The model's part of coefficients (…, P, D) that include group effects.
 
-    A sum of two normal variables. The first is as large as that of a component drawn from the prior given the sum, or,
-    every other time, as all components together make it: that gaps are not rough leaves the amplitude of the fit small,
-    and an offset of the scores may be none, or need not be small.
+    Coefficients are sums of two normal variables. The variance of the first is that of a component drawn given the
+    sum, or, in half of the draws, of the mixture of all: without rough gaps the amplitude of the fit is small, and an
+    offset of the scores may be absent, or need not be small.
     """
     variances = np.stack([cells.spread(prior, c) for c in prior.components], axis=-2) ** 2  # (…, components, P)
     weight = np.array([c.weight for c in prior.components])
@@ -171,7 +171,7 @@ def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, r
 
 
 def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log-likelihood (…, D) of coefficients (…, P, D), and the chances (…, D, m) they stand for."""
+    """Log-likelihood (…, D) of coefficients (…, P, D), and the corresponding probabilities (…, D, m)."""
     eta = np.swapaxes(theta, -1, -2) @ np.swapaxes(cells.design, -1, -2)
     eta += cells.logit[..., None, :]
     growth, chance = softplus_and_expit(eta)
@@ -180,7 +180,7 @@ def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _resampled(log_weight: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Numbers of the draws kept, in proportion to their weights and in random order, and the log of the mean weight."""
+    """Indices of the draws kept, in proportion to their weights and in random order, and the log of the mean weight."""
     n = log_weight.shape[-1]
     largest = log_weight.max(axis=-1, keepdims=True)
     total = np.cumsum(np.exp(log_weight - largest), axis=-1)

@@ -1,4 +1,4 @@
-"""Recalibration maps of problems side by side: one smooth map, and where it may be one with ranges of its own."""
+"""Recalibration maps of problems side by side: a smooth map, and where supported one with local ranges."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .laplace import Component, Posterior, Prior, RankCells
 from .laplace_draws import DrawnMaps, draw_gaps, draw_maps
 from .ranges import local_ranges
 
-#: Share of the draws below which a model has none.
+#: Share of the draws below which a model is given none.
 _NONE = 1e-3
-#: Amplitudes of what is left of a map beside its ranges, mostly nothing, with their prior probabilities; decay 1.
+#: Amplitudes of the rest of a map outside its ranges, usually negligible, with their prior probabilities; decay 1.
 _REST = ((0.01, 0.3), (0.04, 0.2))
 
 
@@ -28,14 +28,14 @@ class FittedMaps:
     cells : RankCells
     prior : Prior
     posteriors : list of Posterior
-        One for each component.
+        One per component.
     at : ndarray of int, shape (r,)
-        Problems with a second model: those with ranges, or with scores that stand apart, beside which the rest may be
+        Problems with a second model: those with ranges or heavy scores, outside of which scores may be
         calibrated.
     local : FittedMaps or None
-        The second model, of these problems.
+        The second model of these problems.
     log_odds : ndarray of shape (r,)
-        Its prior odds.
+        Its prior log odds.
     """
 
     cells: RankCells
@@ -47,7 +47,7 @@ class FittedMaps:
 
     @classmethod
     def of(cls, cells: RankCells, prior: Prior) -> FittedMaps:
-        """Fit both."""
+        """Fit both models."""
         plain = cls(cells, prior, laplace.fit(cells, prior), np.empty(0, dtype=np.intp), None, np.empty(0))
         at, columns, odds = local_ranges(cells, plain.log_mean_evidence())
         if not at.size:
@@ -59,7 +59,7 @@ class FittedMaps:
         return replace(plain, at=at, local=local, log_odds=odds)
 
     def some(self, part: slice) -> FittedMaps:
-        """Those of some of the problems."""
+        """Maps of some of the problems."""
         posteriors = [posterior.of(part) for posterior in self.posteriors]
         chosen = replace(self, cells=self.cells.of(part), posteriors=posteriors)
         if self.local is None:
@@ -75,7 +75,7 @@ class FittedMaps:
         return expit(of_local + self.log_odds - evidence[self.at])
 
     def log_mean_evidence(self) -> FloatArray:
-        """Evidence of the first model, (R,)."""
+        """Log evidence of the first model, (R,)."""
         return laplace.log_mean_evidence(self.prior, self.posteriors)
 
     def average(self, own: FloatArray, local: FittedMaps, of_local: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class FittedMaps:
         return own if self.local is None else self.average(own, self.local, self.local.mean_gap())
 
     def draw_gaps(self, n_draws: int, rng: np.random.Generator, of: int = 1) -> DrawnMaps:
-        """See :func:`.draw_gaps`. A model without weight is not drawn from."""
+        """Draw gaps from both models; see :func:`.draw_gaps`. Models of negligible weight are skipped."""
         if self.local is None:
             return draw_gaps(self.cells, self.prior, self.posteriors, n_draws, rng, of)
         local, evidence = self.local, self.log_mean_evidence()
@@ -114,7 +114,7 @@ class FittedMaps:
         return own
 
     def _drawn_of(self, some: IntArray, n_draws: int, rng: np.random.Generator, of: int) -> DrawnMaps:
-        """Draws of some problems; of the others zeros, and the evidence of the fit."""
+        """Draws of some problems; zeros for the others, with the evidence of the fit."""
         posteriors = [posterior.of(some) for posterior in self.posteriors]
         drawn = draw_gaps(self.cells.of(some), self.prior, posteriors, n_draws, rng, of) if some.size else None
         shape = len(self.cells.count), n_draws, self.cells.count.shape[-1]
@@ -124,7 +124,7 @@ class FittedMaps:
         return out
 
     def drawn_gap(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Gaps (R, n_draws, m) of maps drawn: see :func:`.draw_maps`."""
+        """Gaps (R, n_draws, m) of drawn maps; see :func:`.draw_maps`."""
         own, _, evidence = draw_maps(self.cells, self.prior, self.posteriors, n_draws, rng)
         if self.local is None:
             return own
@@ -142,6 +142,6 @@ def _with_rest(components: tuple[Component, ...]) -> tuple[Component, ...]:
 
 
 def _chosen(weight: FloatArray, n_draws: int, rng: np.random.Generator) -> AnyArray:
-    """Which draws are of the second model, (r, n_draws, 1): as many as its weight says."""
+    """Which draws are of the second model, (r, n_draws, 1), in proportion to its weight."""
     number = np.rint(weight * n_draws)[:, None]
     return (rng.permuted(np.broadcast_to(np.arange(n_draws), (len(weight), n_draws)), axis=-1) < number)[..., None]

@@ -1,4 +1,4 @@
-"""Estimators by name: what commands and functions accept in place of a value, such as ``"binned:15:quantile"``."""
+"""Estimators by name, such as ``"binned:15:quantile"``, as accepted by commands and functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .simplex import SimplexBinned
 from .smooth import Smooth
 from .sweep import Sweep
 
-#: Names, and the parameters that what follows a colon stands for, in this order.
+#: Names, with the parameters given after colons, in this order.
 NAMES: dict[str, tuple[type[Estimator], tuple[str, ...]]] = {
     "adaptive": (AdaptiveKernel, ()),
     "beta-kernel": (BetaKernel, ("bandwidth",)),
@@ -39,7 +39,7 @@ NAMES: dict[str, tuple[type[Estimator], tuple[str, ...]]] = {
     "smooth": (Smooth, ("bandwidth",)),
     "sweep": (Sweep, ()),
 }
-#: Words for kinds of bins, in any place.
+#: Words for kinds of bins, allowed in any position.
 _OF_BINS: dict[str, dict[str, Any]] = {
     **{name: {"strategy": name} for name in STRATEGIES},
     **{name: {"mapping": name} for name in ("hard", "linear", "linear-as-printed")},
@@ -48,7 +48,7 @@ _OF_BINS: dict[str, dict[str, Any]] = {
 
 
 def as_estimator(estimator: str | Estimator, auto: Estimator) -> Estimator:
-    """Judge an ``estimator`` argument: a value, a name, or ``"auto"``, which stands for ``auto``."""
+    """Check an ``estimator`` argument: an estimator, a name, or ``"auto"``, which stands for ``auto``."""
     if isinstance(estimator, str):
         return auto if estimator == "auto" else estimator_named(estimator)
     if not isinstance(estimator, Estimator):
@@ -60,7 +60,7 @@ def as_estimator(estimator: str | Estimator, auto: Estimator) -> Estimator:
 
 
 def estimator_named(text: str) -> Estimator:
-    """The estimator of a name; ValueError, listing the names, for others.
+    """Return the estimator with the given name; ValueError, listing the names, for unknown ones.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def estimator_named(text: str) -> Estimator:
 
 
 def _value(text: str) -> Any:
-    """A whole number, a number, or a word."""
+    """Parse a whole number, a number, or a word."""
     for kind in (int, float):
         try:
             return kind(text)

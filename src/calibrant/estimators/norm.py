@@ -1,4 +1,4 @@
-"""The p-norm of a gap, and how the errors of several problems become one number."""
+"""The p-norm of gaps, and the combination of the errors of several problems."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..data.checks import check_norm, check_number
 from ..data.types import FloatArray
 
-#: Above this p-th powers of small errors underflow: norms are then computed as such, not through powers.
+#: Above this p, powers of small errors underflow: norms are then computed directly, not through powers.
 LARGE_NORM = 32.0
 
 
 def is_linear(norm: float) -> bool:
-    """Whether an error stands for its own p-th power: for p = 1, and for p > 32 where powers would underflow."""
+    """Whether errors are used in place of their p-th powers: for p = 1, and for p > 32 where powers would underflow."""
     return norm == 1 or norm > LARGE_NORM
 
 
@@ -24,9 +24,9 @@ def to_power(error: float, norm: float) -> float: ...
 @overload
 def to_power(error: FloatArray, norm: float) -> FloatArray: ...
 def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
-    """Raise an error to its power: what :meth:`Estimator.power` and ``read`` return.
+    """Raise an error to the power p, as returned by :meth:`Estimator.power` and ``read``.
 
-    That is ``errorᵖ``; for p > 32, ∞ too, the error itself.
+    The result is ``errorᵖ``, or the error itself for p > 32, including ∞.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
     Returns
     -------
     float or ndarray
-        Of the shape of ``error``.
+        Powers, of the shape of ``error``.
 
     See Also
     --------
@@ -46,7 +46,7 @@ def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
 
     Notes
     -----
-    Cost O(1) a number.
+    Cost O(1) per number.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
 
 
 def large_norm(size: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
-    """``(Σ w size^p / Σ w)^(1/p)`` over the last axis for p > 32, the largest size factored out; inf: the maximum."""
+    """``(Σ w size^p / Σ w)^(1/p)`` over the last axis for p > 32, with the largest size factored out; inf: maximum."""
     largest = np.where(weight > 0, size, 0.0).max(axis=-1, initial=0.0)
     total = weight.sum(axis=-1)
     if np.isinf(norm):
@@ -94,7 +94,7 @@ def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
 def vector_power(gap: FloatArray, mass: FloatArray, norm: float, share: FloatArray | None = None) -> FloatArray:
     """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32.
 
-    With ``share``, of which each vector adds up to 1: ``Σ_j m_j Σ_c share_jc |gap_jc|^p / Σ m``.
+    With ``share``, whose vectors sum to 1: ``Σ_j m_j Σ_c share_jc |gap_jc|^p / Σ m``.
     """
     size = np.abs(gap)
     if norm > LARGE_NORM:
@@ -110,16 +110,16 @@ def vector_power(gap: FloatArray, mass: FloatArray, norm: float, share: FloatArr
 
 
 def root(power: float, norm: float) -> float:
-    """Back from a p-th power to an error. A debiased power below zero means "none found": its root is 0."""
+    """Convert a p-th power to an error; the root of a negative (debiased) power is 0."""
     if is_linear(norm):
         return power
     return float(np.maximum(power, 0.0) ** (1 / norm))
 
 
 def largest_error(n_classes: int, norm: float, average: str) -> float:
-    """Largest error that the K classes of a matrix can have together: ``(2 / K)^(1/p)``, 1 for their maximum.
+    """Largest possible combined error of the K classes of a matrix: ``(2 / K)^(1/p)``, 1 for their maximum.
 
-    ``|P(o_k = 1 | s_k) - s_k|`` is at most 1 and on average at most that of ``|o_k - s_k|``, which adds up to
+    ``|P(o_k = 1 | s_k) - s_k|`` is at most 1, and its mean at most that of ``|o_k - s_k|``, which sums to
     ``2 (1 - s_y) ≤ 2`` over the classes of a row.
     """
     together = average != "max" and not np.isinf(norm)
@@ -135,8 +135,8 @@ def combine(
 ) -> float:
     """One error from the p-th powers of several problems; see :class:`calibrant.notions.Classwise` for ``average``.
 
-    A problem without a number (no data) is left out and the shares of the others are scaled up. ``exclusive`` problems
-    are the classes of a matrix, and what is found is not above what is possible.
+    Problems without a number (no data) are omitted and the shares of the others are rescaled. ``exclusive`` problems
+    are the classes of a matrix; their error is limited to the largest possible one.
     """
     if len(powers) == 1:
         return root(float(powers[0]), norm)
@@ -151,7 +151,7 @@ def combine_draws(
     average: str,
     exclusive: bool = False,
 ) -> FloatArray:
-    """:func:`combine`, draw by draw, of samples (R, n_draws)."""
+    """:func:`combine` for each draw of samples (R, n_draws)."""
     values = np.stack(list(samples), axis=-1)
     known = ~np.isnan(values)
     if values.shape[-1] == 1:
@@ -171,5 +171,5 @@ def combine_draws(
 
 
 def roots(powers: FloatArray, norm: float) -> FloatArray:
-    """:func:`root` of many."""
+    """:func:`root` of an array."""
     return np.asarray(powers if is_linear(norm) else np.maximum(powers, 0) ** (1 / norm))

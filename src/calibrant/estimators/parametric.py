@@ -14,12 +14,12 @@ from .axis_counts import AxisCounts, Logits
 from .base import CellEstimator, Cells, FittedCells, check_eps
 from .norm import mean_power
 
-#: Numbers fitted at a time.
+#: Block size in numbers fitted at a time.
 _BLOCK = 1 << 16
-#: Grid cells where samples are resampled.
+#: Grid cells used for resampling.
 _REDRAWN_CELLS = 128
 FAMILIES = ("logistic", "beta", "quadratic")
-#: Prior standard deviations between which the evidence of the data decides, for ``shrinkage="auto"``.
+#: Prior standard deviations averaged by evidence, for ``shrinkage="auto"``.
 PRIOR_SDS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -44,7 +44,7 @@ class Parametric(CellEstimator):
         likelihood. ``"auto"``: the posterior mean of θ over prior standard deviations 0 (exactly calibrated), .1, .3,
         1, 3, weighted by the evidence of the data for each (Laplace's approximation).
     eps : float, default 1e-6
-        Scores are clipped to [eps, 1 - eps] before their logit is taken, so exact 0 and 1 have one.
+        Scores are clipped to [eps, 1 - eps] before their logit is taken, so that it is finite for exact 0 and 1.
 
     See Also
     --------
@@ -53,14 +53,14 @@ class Parametric(CellEstimator):
 
     Notes
     -----
-    Range [0, 1]. Bias: little noise, since few parameters are fitted, and shrinkage downward at small n; what the
-    family cannot follow (a wavy gap) is missed at every n, so it is not consistent outside its family. Samples are read
-    as they are up to 512 (repeats counted), and beyond shared between the nodes of a grid of 512 steps of the logit:
-    mergeable, and the error of that is about 1e-4 (p = inf reads the nodes). Its reliability curve is that of
-    :class:`AdaptiveKernel`. Cost O(n + iterations · G).
+    Range [0, 1]. Bias: little from noise, since few parameters are fitted; downward at small n, from shrinkage. Gaps
+    outside the family (such as a wavy one) are missed at every n, so it is consistent only within its family. Up to
+    512 samples (counting repeats) are used individually; more are shared between the nodes of a grid of 512 steps of
+    the logit, which is mergeable, with an error of about 1e-4 (p = inf is evaluated at the nodes). Its reliability
+    curve is that of :class:`AdaptiveKernel`. Cost O(n + iterations · G).
 
-    Newton's method halves steps until the penalised likelihood increases and ends when the decrement is below
-    1e-9; :class:`ConvergenceWarning` otherwise.
+    Newton's method halves steps until the penalised likelihood increases and stops when the decrement is below
+    1e-9; otherwise a :class:`ConvergenceWarning` is issued.
 
     References
     ----------
@@ -111,7 +111,7 @@ class Parametric(CellEstimator):
         return out.reshape(shape)
 
     def _cells(self, sums: AxisCounts) -> Cells:
-        """Nodes of a coarse grid of the logit as cells, and the gap of the fitted map."""
+        """Nodes of a coarse grid of the logit as cells, with the gap of the fitted map."""
         coarse = sums.binned(_REDRAWN_CELLS)
         scores, count, positive = (v[None] for v in coarse.atoms)
         step = float(coarse.step)
@@ -119,7 +119,7 @@ class Parametric(CellEstimator):
         return FittedCells(scores[0], count[0], positive[0], None, np.ones(count.size), fitted=gap)
 
     def _held(self, sums: AxisCounts) -> tuple[Parametric, AxisCounts]:
-        """Maps are refitted to every sample; counts of a coarse grid are resampled."""
+        """Counts on a coarse grid are resampled; the map is refitted to every sample."""
         return self, sums.binned(_REDRAWN_CELLS)
 
 
@@ -127,9 +127,9 @@ def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float =
     """Standardised deviations of the family from the identity, shape (R, k, m), for logits and counts (R, m).
 
     ``1, ℓ`` (logistic), ``1, ℓ, ℓ²`` (quadratic), ``1, ℓ, log s(1-s)`` (beta: its maps are
-    ``a + b log s - c log(1-s)``), made orthonormal one after the other over the sample. A column that the ones before
-    it determine (constant scores, two distinct scores) is 0, and all but the first are where ℓ varies no more than
-    sharing a sample between nodes a ``step`` apart makes it vary.
+    ``a + b log s - c log(1-s)``), orthonormalised over the sample one after the other. A column that is determined by
+    the previous ones (constant scores, two distinct scores) is 0; all but the first are 0 if ℓ varies no more than
+    from sharing a sample between nodes a ``step`` apart.
     """
     share = count / np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
     raw = [np.ones_like(logits), logits]
@@ -157,7 +157,7 @@ def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float =
 
 
 def _evidence(counts: Counts, precision: float, mode: Point) -> FloatArray:
-    """Laplace's logarithm of the probability of the data under ``θ ~ N(0, 1/precision)``, (R,)."""
+    """Laplace approximation of the log evidence under ``θ ~ N(0, 1/precision)``, (R,)."""
     live = (counts.columns**2).max(axis=-1) > 0
     k = np.arange(live.shape[1])
     hessian = mode.information.copy()
@@ -177,8 +177,8 @@ def gaps(
 ) -> FloatArray:
     """``g(s) - s`` of the fitted map at each logit of s, all shapes (R, m).
 
-    For ``shrinkage="auto"`` the coefficients are averaged over priors, from exactly calibrated (standard deviation 0)
-    through :data:`PRIOR_SDS`, weighted by the evidence of the data for each.
+    For ``shrinkage="auto"`` the coefficients are averaged over priors, exactly calibrated (standard deviation 0) and
+    those of :data:`PRIOR_SDS`, weighted by evidence.
     """
     columns = columns_of(logits, count, family, step)
     if isinstance(shrinkage, str):

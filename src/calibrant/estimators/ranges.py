@@ -1,7 +1,7 @@
-"""Ranges of scores that are wrong by themselves: found where the evidence for one exceeds that of a smooth map alone.
+"""Locally miscalibrated ranges of scores, found where the evidence for one exceeds that of a smooth map only.
 
-A smooth map that follows a gap on a few scores is rough everywhere. So where the data show it, a range of neighbouring
-cells has a coefficient of its own, as scores that stand apart have: with it, the rest may be calibrated.
+A smooth map that follows a gap on a few scores is rough everywhere. Where the data support it, a range of neighbouring
+cells therefore has its own coefficient, as heavy scores have, so that the rest may be calibrated.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 from .laplace import RANGE_SD, RANGES, RankCells, precisions, quadratic
 
-#: Cosines of the map that ranges are held against, prior sds of its coefficients, and of scores that stand apart.
+#: Cosines of the map with which ranges are compared, prior sds of its coefficients, and of heavy scores.
 _COSINES, _BASE_SD, _APART_SD = 3, 0.3, 4.0
-#: Evidence of the smooth map against calibrated scores from which on ranges are sought; by how much it exceeds that of
-#: its first cosines where they are sought beside these (and the evidence against a score that stands apart); and by
-#: how much that of ranges, to a first approximation, may be below it.
+#: Evidence of the smooth map against calibrated scores from which ranges are sought; its excess over that of its first
+#: cosines from which they are sought in addition to these (and the evidence against a heavy score); and the amount by
+#: which that of ranges, to a first approximation, may be below it.
 _CLEAR, _ROOM, _NEAR_EVIDENCE = 4.0, 1.0, 4.0
-#: How many more ranges as good as the last are hoped for, where the first cosines do not explain as much as all.
+#: Number of further ranges as good as the last that are hoped for, if the first cosines explain less than all.
 _AS_GOOD = 3.0
 #: Rows below which ranges are not sought.
 _ROWS = 500
-#: Rows below which a map with ranges is less probable than others, in proportion: of few rows a wave is one, too.
+#: Rows below which a map with ranges is less probable, in proportion: with few rows a wave also looks like a range.
 _SURE = 5000.0
-#: Log prior odds of another range.
+#: Log prior odds of an additional range.
 LOG_ODDS = float(np.log(0.25))
 #: Largest share of the cells in a range, widths sought for each power of 2, and places for each width.
 _WIDEST, _WIDTHS, _PLACES = 0.75, 2, 4
-#: The gap of a range whose coefficient is 1, where gaps are alike as probabilities; the share of a score it leaves.
+#: Gap of a range with coefficient 1, if constant in probabilities; least share of a score it leaves; number of shapes.
 _GAP, _LEFT, _SHAPES = 0.1, 0.25, 3
 _LARGEST_STEP = 2.0
-#: By how much both ends move, (2, k), when the best ones are sought, and in ranges that say nearly the same.
+#: Shifts of both ends, (2, k), in the search for the best ones, and of nearly equivalent ranges.
 _NEAR, _NEXT = (np.stack(np.meshgrid(*[np.arange(-k, k + 1)] * 2)).reshape(2, 1, -1) for k in (1, 2))
 
 
 class LocalRanges(NamedTuple):
-    """Ranges of some problems: ``at``, their numbers (r,); ``columns`` (r, m, RANGES), 0 outside; log prior odds (r,).
+    """Ranges of some problems: ``at``, their indices (r,); ``columns`` (r, m, RANGES), 0 outside; log prior odds (r,).
 
-    The odds are those of all ranges that say nearly the same: evidence of the fit with these stands for all of them.
+    The odds are those of all nearly equivalent ranges, which are represented by the evidence of the fit with these.
     """
 
     at: IntArray
@@ -60,7 +60,7 @@ class _Candidates(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _candidates(m: int) -> _Candidates:
-    """Ranges of m cells, of wide ones some only, each of which stands for those of about its width and place."""
+    """Ranges of m cells; wide ones are thinned, each representing those of similar width and place."""
     most = int(_WIDTHS * np.log2(max(_WIDEST * m, 1)))
     widths = np.unique(np.rint(2 ** (np.arange(most + 1) / _WIDTHS)).astype(np.intp))
     ends = np.concatenate([[0.5], (widths[1:] + widths[:-1]) / 2, [widths[-1] + 0.5]])
@@ -75,17 +75,17 @@ def _candidates(m: int) -> _Candidates:
 
 
 def _log_prior(width: Any, m: int) -> Any:
-    """Log prior of one range among m cells: any shape, widths by 1/w, all places of a width alike."""
+    """Log prior of one range among m cells: uniform over shapes, 1/w over widths, uniform over places of a width."""
     return -np.log(_SHAPES * np.log(m) * width * (m - width + 1.0))
 
 
 def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
     """Ranges of problems side by side, of cells (R, m), where the evidence for a smooth map (R,) leaves room for them.
 
-    Nothing is sought in few rows, nor where scores look calibrated; where the first cosines explain
-    as much as all, one range must do so as well, and nothing is sought beside them. What is found must come near the
-    evidence of the smooth map, by the quadratic approximation, before a map is fitted with it. A problem in which many
-    rows have a score that stands apart, and is wrong, counts as one with ranges: beside that score the rest may be
+    Ranges are not sought with few rows or if scores look calibrated; if the first cosines explain
+    as much as all, a single range must do so as well, and none is sought in addition to them. A map is fitted with
+    ranges only if their evidence, by the quadratic approximation, comes near that of the smooth map. A problem with a
+    miscalibrated heavy score counts as one with ranges: outside of that score the rest may be
     calibrated.
     """
     size = np.broadcast_to(cells.size, evidence.shape)
@@ -114,7 +114,7 @@ def local_ranges(cells: RankCells, evidence: FloatArray) -> LocalRanges:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A stiff map of each problem, beside which ranges are sought."""
+    """A stiff map of each problem, in addition to which ranges are sought."""
 
     count: FloatArray  # (R, m)
     positive: FloatArray
@@ -124,7 +124,7 @@ class _Search:
 
     @classmethod
     def of(cls, cells: RankCells, sd: float | None) -> _Search:
-        """Constant, slope and first cosines with a prior sd, or none of them; scores that stand apart."""
+        """Constant, slope and first cosines with a prior sd, or none of them; and heavy scores."""
         few = 0 if sd is None else _COSINES + 1
         base = np.concatenate([cells.waves[..., :few], cells.others[..., 0 if few else 1 :]], axis=-1)
         spread = np.full(base.shape[-1], _APART_SD)
@@ -138,16 +138,16 @@ class _Search:
 
     @property
     def shapes(self) -> FloatArray:
-        """Shapes of gaps in logits, (R, S, m): gaps of logits that are alike, and of probabilities, down and up."""
+        """Shapes of gaps in logits, (R, S, m): constant in logits, or in probabilities, downwards and upwards."""
         p = expit(self.logit)
         shifted = (np.maximum(p - _GAP, _LEFT * p), np.minimum(p + _GAP, 1 - _LEFT * (1 - p)))
         gaps = [np.log(q) - np.log1p(-q) - self.logit for q in shifted]
         return np.stack([np.ones(p.shape), *gaps], axis=1)
 
     def ranges(self, needed: FloatArray, more: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Numbers of the problems (r,) with ranges, columns of these (r, m, RANGES), and their log prior odds (r,).
+        """Indices of the problems (r,) with ranges, columns of these (r, m, RANGES), and their log prior odds (r,).
 
-        Problems are given up where so many ``more`` ranges as good as the last would not bring the evidence ``needed``,
+        Problems are dropped if ``more`` further ranges as good as the last would not reach the evidence ``needed``,
         (R,).
         """
         columns, odds = np.zeros((*self.count.shape, RANGES)), np.zeros((len(self.count), RANGES))
@@ -177,7 +177,7 @@ class _Search:
         return at, columns[at], odds[at].sum(axis=-1)
 
     def some(self, at: AnyArray) -> _Search:
-        """That of some problems."""
+        """Search of some problems."""
         return _Search(*(values[at] for values in vars(self).values()))
 
     def evidence(self, columns: FloatArray) -> FloatArray:
@@ -191,7 +191,7 @@ class _Search:
         return np.asarray(gain + 0.5 * (np.log(precision).sum(axis=-1) - np.linalg.slogdet(information)[1]))
 
     def _fitted(self, columns: FloatArray) -> tuple[Counts, FloatArray, Point, Point]:
-        """Counts of the base and of more columns, their prior precision, the point of no gaps, the mode."""
+        """Counts with the base and further columns, their prior precision, the point without gaps, the mode."""
         own = np.full(columns.shape[::2], RANGE_SD**-2)
         precision = np.concatenate([self.precision, own], axis=-1)
         every = np.concatenate([self.base, columns], axis=-1)
@@ -201,7 +201,7 @@ class _Search:
         return counts, precision, start, mode
 
     def best(self, others: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The best range beside others (R, m, K): its column (R, m), log evidence of it, and of any range.
+        """Best range in addition to others (R, m, K): its column (R, m), log evidence of it, and of any range.
 
         The evidence is that of the quadratic approximation of the likelihood, against a coefficient of 0.
         """
@@ -244,13 +244,13 @@ class _Search:
 
 
 def _around(first: IntArray, last: IntArray, by: IntArray, m: int) -> tuple[IntArray, IntArray]:
-    """Ranges (r, k) whose ends lie near those of others (r,)."""
+    """Ranges (r, k) with ends near those of others (r,)."""
     near = np.clip(first[:, None] + by[0], 0, m - 1)
     return near, np.clip(last[:, None] + by[1], near + 1, m)
 
 
 def _running(values: FloatArray, axis: int = -1) -> FloatArray:
-    """Sums before each cell and behind the last, along an axis."""
+    """Sums before each cell and after the last, along an axis."""
     shape = list(values.shape)
     shape[axis] += 1
     out = np.zeros(shape)

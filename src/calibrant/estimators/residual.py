@@ -1,4 +1,4 @@
-"""`ResidualKernel`: smooth the residual once, over ranks or over scores, instead of taking a ratio of densities."""
+"""`ResidualKernel`: residuals smoothed once, over ranks or over scores, instead of a ratio of densities."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ class ResidualKernel(GridEstimator):
         Standard deviation of the kernel. Over ranks (which run from 0 to 1): ``"auto"`` is
         ``0.5 · 0.9 · 0.289 · n^(-1/5)``, half of Silverman's rule for a uniform sample, or a number. Over scores:
         ``"auto"`` is Scott's rule with ``min(sd, 2 sd of the scores folded at the middle of the domain)`` (so that the
-        distance of piles at the two ends is no scale), or what :class:`Density` takes. ``"loo"`` over either: the
-        width among ``2^(-k/2)`` of the axis, k = 0 … 18, under which outcomes are likeliest, each predicted from the
-        other samples. It is wide where a calibrated model gives no reason for a narrow one.
+        distance between piles at the two ends does not set the scale), or any value that :class:`Density` accepts.
+        ``"loo"`` for either axis: the width among ``2^(-k/2)`` of the axis, k = 0 … 18, with the largest leave-one-out
+        likelihood of the outcomes; it is wide if a calibrated model gives no reason for a narrow one.
     space : {"rank", "score"}, default "rank"
-        Axis along which residuals are neighbours. Ranks (ties share their mean rank) adapt to the density of the
-        scores: the kernel is narrow where many samples lie.
+        Axis along which residuals are smoothed. Ranks (ties share their mean rank) adapt to the density of the
+        scores: the kernel is narrow where samples are dense.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
         Shape of the kernel.
     debias : bool, default False
-        Take ``√max(d² - v, 0)`` for ``|d|`` at every point, with v the variance of d if the model were calibrated,
-        ``v = Σ_i K_h(·, i)² s_i(1-s_i) / (Σ_i K_h(·, i))²``: less upward bias at small n, and noise still, since what
-        is below 0 is cut pointwise. The reliability curve stays d.
+        Replace ``|d|`` by ``√max(d² - v, 0)`` at every point, with v the variance of d if the model were calibrated,
+        ``v = Σ_i K_h(·, i)² s_i(1-s_i) / (Σ_i K_h(·, i))²``: less upward bias at small n, but some remains, since
+        negative values are clipped pointwise. The reliability curve remains d.
 
     See Also
     --------
-    calibrant.estimators.AdaptiveKernel : A bandwidth for each score.
+    calibrant.estimators.AdaptiveKernel : One bandwidth per score.
     calibrant.estimators.Density : A ratio of densities.
 
     Notes
     -----
-    The residual carries each sample's own score, so a calibrated model's smoothed residual is 0 on
-    average whatever the bandwidth, while the ratio of densities of :class:`Density` leaks where the density
-    changes within a bandwidth. Range [0, 1]. Bias: upward by noise; downward where the kernel averages gaps
-    of both signs. Scores are taken at a resolution of 1/4096 of the domain. Over ranks its reliability curve is that of
-    :class:`AdaptiveKernel`. Cost O(n + G log G).
+    The residual uses each sample's own score, so the smoothed residual of a calibrated model is 0 on
+    average whatever the bandwidth, whereas the ratio of densities of :class:`Density` leaks where the density
+    changes within a bandwidth. Range [0, 1]. Bias: upward, from noise; downward where the kernel averages gaps
+    of opposite signs. Scores are binned at a resolution of 1/4096 of the domain. Over ranks its reliability curve is
+    that of :class:`AdaptiveKernel`. Cost O(n + G log G).
 
     Examples
     --------
@@ -97,7 +97,7 @@ class ResidualKernel(GridEstimator):
 
     @property
     def _drawn_as(self) -> CellEstimator:
-        """Residuals over scores with a bandwidth that adapts, as ranks do: a diagram has no axis of ranks."""
+        """For ranks, residuals over scores with an adaptive bandwidth, since a diagram has no axis of ranks."""
         return self if self.space == "score" else AdaptiveKernel()
 
     def read(self, sums: GridMoments | RankMoments, norm: float) -> FloatArray:
@@ -109,7 +109,7 @@ class ResidualKernel(GridEstimator):
         return self._read_scores(sums, norm)
 
     def _read_ranks(self, axis: RankMoments, norm: float) -> FloatArray:
-        """Residuals smoothed over ranks; every sample size has a bandwidth, and so a matrix, of its own."""
+        """``errorᵖ`` from residuals smoothed over ranks; each sample size has its own bandwidth and matrix."""
         shape = axis.count.shape[:-1]
         count, positive, score = (v.reshape(-1, RANK_CELLS + 1) for v in (axis.count, axis.positive, axis.score))
         widths = np.reshape(self._rank_widths(axis), -1)
@@ -130,7 +130,7 @@ class ResidualKernel(GridEstimator):
         return out.reshape(shape)
 
     def _read_scores(self, sums: GridMoments, norm: float) -> FloatArray:
-        """Residuals smoothed over scores, on the coarsest grid with six cells a bandwidth."""
+        """``errorᵖ`` from residuals smoothed over scores, on the coarsest grid with six cells per bandwidth."""
         g = sums.rows
         out: FloatArray = np.empty(len(g))
         for some, part, width, density, residual, transform in self._smoothed(g):
@@ -151,7 +151,7 @@ class ResidualKernel(GridEstimator):
     def _smoothed(
         self, g: GridMoments
     ) -> Iterator[tuple[AnyArray, GridMoments, FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """Some problems, their counts on a grid, bandwidths in its steps, smoothed counts and residuals, transforms."""
+        """Parts of the problems: counts on a grid, bandwidths in steps, smoothed counts and residuals, transforms."""
         h = np.reshape(self._widths(g), -1)
         for cells, some in by_cells(CELLS_PER_BANDWIDTH * (g.high - g.low) / h, COARSEST, g.cells):
             part = g[some].on(cells)
@@ -176,7 +176,7 @@ class ResidualKernel(GridEstimator):
         return out
 
     def _cells(self, sums: GridMoments) -> Cells:
-        """Cells of the score axis or of the rank axis, and how residuals are smoothed along it."""
+        """Cells of the score axis or of the rank axis, with the smoother of residuals along it."""
         if self.space == "score":
             return kernel_cells(sums, float(self._widths(sums)), self.kernel, residual=True)
         axis = sums.ranked
@@ -186,12 +186,12 @@ class ResidualKernel(GridEstimator):
         return self._on_axis(axis, smoother_of(float(width[0]), self.kernel))
 
     def _held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments]:
-        """The bandwidth over scores found, and the counts on the grid that it is read on."""
+        """The estimator with the bandwidth over scores found, and the counts on the grid used for it."""
         h = float(self._widths(sums))
         return replace(self, bandwidth=h), on_cells(sums, h)
 
     def _held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
-        """Over ranks, all problems that have one bandwidth."""
+        """For ranks, problems with the same bandwidth together."""
         if self.space == "score":
             yield from super()._held_together(sums, problems, most)
             return
@@ -221,7 +221,7 @@ class ResidualKernel(GridEstimator):
         return np.asarray(np.maximum(h * RANK_CELLS, 1.0))
 
     def _likeliest(self, axis: RankMoments) -> float:
-        """Bandwidth over ranks under which outcomes are likeliest, each predicted from the other samples."""
+        """Bandwidth over ranks with the largest leave-one-out likelihood of the outcomes."""
         return choose(WIDTHS, lambda h: self._on_axis(axis, smoother_of(max(h * RANK_CELLS, 1.0), self.kernel)))
 
     @staticmethod
@@ -232,5 +232,5 @@ class ResidualKernel(GridEstimator):
 
 @lru_cache(maxsize=64)
 def smoother_of(width: float, kernel: str) -> Smoother:
-    """A smoother of the rank axis, whose matrix is kept: samples of one size have one width."""
+    """Smoother of the rank axis, cached with its matrix: samples of the same size have the same width."""
     return Smoother(RANK_CELLS, width, kernel)

@@ -16,40 +16,40 @@ from ..sums.edges import EDGE_UNITS
 from .base import SCALES, Estimator, TruthPath, check_n_bins
 from .norm import vector_power
 
-#: Numbers drawn for an interval in all, and held at once.
+#: Numbers drawn for an interval in total, and held at once.
 _DRAWN_NUMBERS, _BLOCK_NUMBERS = 4_000_000, 1_000_000
 
 
 @dataclass(frozen=True)
 class SimplexBinned(Estimator):
-    r"""Canonical calibration error with every class' probability cut into equal parts.
+    r"""Canonical calibration error over cells of the simplex, with the probability of each class cut into equal parts.
 
     .. math:: \Big(\sum_j \frac{n_j}{n} \,\big\lVert \bar y_j - \bar q_j \big\rVert_p^p\Big)^{1/p}
 
-    with the class frequencies and the mean probability vector of cell j; p = inf is the largest component gap. Notion
-    ``"drawn-class"``: ``(Σ_j n_j/n Σ_c ȳ_jc |ȳ_jc - q̄_jc|^p)^(1/p)``.
+    with the class frequencies and the mean probability vector of cell j; p = inf is the largest component gap. For the
+    notion ``"drawn-class"``: ``(Σ_j n_j/n Σ_c ȳ_jc |ȳ_jc - q̄_jc|^p)^(1/p)``.
 
     Parameters
     ----------
     n_bins : int, "sqrt" or "cbrt", default 5
-        Parts m of every class' probability. ``"sqrt"`` and ``"cbrt"`` choose m so that ``m^(K-1)`` is about √n or ∛n.
+        Parts m per class probability. ``"sqrt"`` and ``"cbrt"`` choose m so that ``m^(K-1)`` is about √n or ∛n.
     center : {"cell", "row"}, default "cell"
-        Vector that the frequencies of a cell are compared with: the mean vector of the cell; or each row's own vector,
-        ``(1/n Σ_i ‖ȳ(cell of i) - q_i‖^p)^(1/p)``, as Popordanoska et al. print it, which adds the spread of vectors
-        within a cell and is never below the other (Jensen).
+        Vector with which the frequencies of a cell are compared: the mean vector of the cell; or each row's own vector,
+        ``(1/n Σ_i ‖ȳ(cell of i) - q_i‖^p)^(1/p)``, as printed by Popordanoska et al., which adds the spread of vectors
+        within a cell and is never smaller than the former (Jensen).
 
     See Also
     --------
-    calibrant.estimators.DirichletKernel : Kernels in place of cells.
+    calibrant.estimators.DirichletKernel : Kernels instead of cells.
     calibrant.plot.SimplexDisplay : Draws the cells of three classes.
 
     Notes
     -----
     Cells lie between the planes ``q_k = j / m`` of all classes k: m equal bins for K = 2, m² equal triangles for K = 3,
     tetrahedra and octahedra for K = 4. They are the same for any order of the classes; a probability on a plane belongs
-    to the side of 1/K, and to a cell of its own where the plane is at 1/K. (The edgewise subdivision, whose simplices
+    to the side of 1/K, and to a separate cell if the plane is at 1/K. (The edgewise subdivision, whose simplices
     are all equal, cuts the octahedra further, in a way that depends on the order of the classes.) Range [0, 2^(1/p)].
-    Bias: upward and large as soon as cells hold few samples, which for K > 5 is always. Cost O(n K log n).
+    Bias: upward, and large if cells contain few samples, which is always the case for K > 5. Cost O(n K log n).
 
     References
     ----------
@@ -77,9 +77,9 @@ class SimplexBinned(Estimator):
         return _Cut.of(self, problem).data(norm)
 
     def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> TruthPath:
-        """Value of the estimator when the true gaps are a multiple of those found; see :mod:`..measure.intervals`.
+        """Estimates if the true gaps are multiples of the observed ones; see :mod:`..measure.intervals`.
 
-        Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
+        Samples are drawn in blocks, and fewer of them if each is large, which bounds memory.
         """
         cut = _Cut.of(self, problem)
         mean, gap = cut.mean, cut.observed - cut.mean
@@ -105,7 +105,7 @@ class SimplexBinned(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Cells that hold samples, (m,), and what their frequencies are compared with: u vectors.
+    """Non-empty cells, (m,), and the u vectors with which their frequencies are compared.
 
     Attributes
     ----------
@@ -149,26 +149,26 @@ class _Cut:
         return cls(mass, mean, observed, probs, w, home, happened, problem.drawn)
 
     def data(self, norm: float) -> float:
-        """The number of the data."""
+        """Estimate from the data."""
         gap = self.observed[self.home] - self.probs
         return float(vector_power(gap, self.weight, norm, self.happened if self.drawn else None))
 
     def read(self, frequency: FloatArray, count: FloatArray, norm: float) -> FloatArray:
-        """Numbers of samples with other frequencies (…, m, K) and counts (…, m) of the cells."""
+        """Estimates from samples with other frequencies (…, m, K) and counts (…, m) of the cells."""
         weight = self.weight * (count / self.mass)[..., self.home]
         seen = frequency[..., self.home, :]
         return vector_power(seen - self.probs, weight, norm, np.clip(seen, 0, 1) if self.drawn else None)
 
 
 def _cuts(cells: int, k: int) -> int:
-    """Cuts an edge that make about ``cells`` cells."""
+    """Number of cuts per edge for about ``cells`` cells."""
     return max(1, int(round(float(cells) ** (1 / max(k - 1, 1)))))  # noqa: RUF046 (mypy sees Any)
 
 
 def simplex_cells(probs: FloatArray, cuts: int, eps: float) -> AnyArray:
     """Cell number of each row between the planes ``p_c = j / cuts`` of all classes (numbers are dense).
 
-    A probability on a plane belongs to the side of 1/K, and to a cell of its own where the plane is at 1/K: so classes
+    A probability on a plane belongs to the side of 1/K, and to a separate cell if the plane is at 1/K, so that classes
     are treated alike.
     """
     k = probs.shape[1]

@@ -2,8 +2,8 @@
 
 Two orientations. ``"data"``: the density of Dirichlet(f_i / h + 1), read at f_j, as published. ``"query"``: the
 density of Dirichlet(f_j / h + 1), read at f_i, as in Chen (1999); its normaliser is the same for all i and cancels, so
-weights are ``∝ exp(-KL(f_j ‖ f_i) / h)``. Either is one matrix product, ``softmax(left @ rightᵀ)`` without its
-diagonal, and so never needs more than a tile of the n × n weights.
+weights are ``∝ exp(-KL(f_j ‖ f_i) / h)``. Either is a matrix product, ``softmax(left @ rightᵀ)`` without its
+diagonal, so that only a tile of the n × n weights is needed at a time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray
 
-#: Numbers to work on below which threads cost more than they save.
+#: Amount of work (in numbers) below which threads cost more than they save.
 _WORTH = 1 << 21
 
 
 def in_threads(task: Callable[[int], None], starts: Sequence[int], work: int) -> None:
-    """Do ``task(start)`` for every start, in as many threads as linear algebra may use in this process.
+    """Run ``task(start)`` for every start, in as many threads as linear algebra may use in this process.
 
-    So ``OMP_NUM_THREADS`` and ``threadpoolctl`` rule it, and workers of joblib use one. Inside, linear algebra is kept
-    to one thread each. Tasks must not depend on each other, and what they compute does not depend on the threads.
+    The number is set by ``OMP_NUM_THREADS`` and ``threadpoolctl``; workers of joblib use one. Within each thread,
+    linear algebra uses one thread. Tasks must be independent, and results do not depend on the number of threads.
     """
     count = min(allowed(), len(starts)) if work >= _WORTH else 1
     if count <= 1:
@@ -40,7 +40,7 @@ def in_threads(task: Callable[[int], None], starts: Sequence[int], work: int) ->
 
 
 def allowed() -> int:
-    """Threads that linear algebra may use."""
+    """Number of threads that linear algebra may use."""
     known = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
     if known:
         return max(known)
@@ -57,20 +57,20 @@ def _controller() -> Any:
 
 
 ORIENTATIONS = ("data", "query")
-#: Without this part of the weights on others than the nearest there is no unbiased square.
+#: If less than this fraction of the weights is on samples other than the nearest, there is no unbiased square.
 LEAST = 1e-6
-#: Weights held at a time where rows are seen whole; rows and columns of a block of weights: half a megabyte.
+#: Weights held at a time for whole rows; rows and columns of a block of weights (half a megabyte).
 _TILE, _HIGH, _WIDE = 1 << 19, 64, 1024
-#: Sums of weights below this have lost digits, or their squares have.
+#: Sums of weights below this, or their squares, have lost digits.
 _LOST = 1e-100
-#: Logarithms of weights below this are raised to it (beside ``_LOST`` they are nothing) or, in sums relative to the
-#: largest weight, count as none: neither they nor their squares are subnormal numbers, which slow a processor down.
+#: Logarithms of weights below this are raised to it (negligible relative to ``_LOST``) or, in sums relative to the
+#: largest weight, dropped: neither they nor their squares are subnormal numbers, which slow a processor down.
 _LEAST = -300.0
 
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
-    """Probability vectors of a vector problem in float64, their logarithms and weights; rows of weight 0 left out.
+    """Probability vectors of a vector problem in float64, their logarithms and weights, without rows of weight 0.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Simplex:
 
     @classmethod
     def of(cls, problem: VectorProblem, eps: float) -> Simplex:
-        """Take the logarithms of probabilities clipped to ``eps``; those of logits are exact and not clipped."""
+        """Take logarithms of probabilities clipped to ``eps``; those from logits are exact and not clipped."""
         probs, codes, mass = problem.probs.astype(np.float64), problem.codes, problem.weights
         logs = np.log(np.maximum(probs, eps)) if problem.logs is None else problem.logs.astype(np.float64)
         if mass is None:
@@ -107,12 +107,12 @@ class Simplex:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.codes)
 
     @property
     def others_at_home(self) -> FloatArray:
-        """Mass of the other samples in a sample's own row: its repeats, without itself."""
+        """Mass of the other samples in a sample's own row, that is, its other repeats."""
         return np.maximum(self.mass - 1, 0.0) if self.integral else np.zeros(len(self.mass))
 
     def one_hot(self) -> FloatArray:
@@ -158,7 +158,7 @@ def around(
     second: FloatArray | None = None,
     rows: AnyArray | None = None,
 ) -> LeaveOneOutMeans:
-    """Average values (n, K) around some samples (all by default), each without itself.
+    """Average values (n, K) around some samples (all by default), excluding the sample itself.
 
     Cost O(m n K), memory O(n K) and a tile.
     """
@@ -178,7 +178,7 @@ def around(
 def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, rows: AnyArray) -> FloatArray:
     """Logarithms of leave-one-out densities ``1/(n-1) Σ k`` at some rows, (bandwidths, rows).
 
-    The matrix product is the same for all bandwidths, up to a factor, and shared.
+    The matrix product is the same for all bandwidths up to a factor, and is computed once.
     """
     n = sample.n_rows
     out = np.full((len(bandwidths), len(rows)), -np.inf)
@@ -215,7 +215,7 @@ def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, row
 def seen_from(
     points: FloatArray, sample: Simplex, values: FloatArray, h: float, orientation: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Density of the sample at points of the open simplex, (m,), and what values (n, K) average to there, (m, K)."""
+    """Density of the sample at points of the open simplex, (m,), and average of values (n, K) there, (m, K)."""
     density, mean = np.empty(len(points)), np.empty((len(points), values.shape[1]))
     step = max(1, _TILE // max(sample.n_rows, 1))
     for start in range(0, len(points), step):
@@ -234,11 +234,11 @@ def seen_from(
 
 
 class _Product(NamedTuple):
-    """Logarithms of weights of some rows on all samples: ``left @ right``, and what differs at a row's own place.
+    """Logarithms of weights of some rows on all samples: ``left @ right``, and corrections at a row's own position.
 
-    ``right`` lies in blocks of columns, each in one piece of memory: a product with part of a wide matrix is slower.
-    ``home`` is added there, and ``factor`` makes single samples' squares of what repeats weigh together. ``steep``:
-    whether logarithms may lie below ``_LEAST``.
+    ``right`` consists of contiguous blocks of columns: a product with part of a wide matrix is slower. At the row's own
+    position ``home`` is added, and ``factor`` converts the squared total weight of repeats to that of single samples.
+    ``steep``: whether logarithms may lie below ``_LEAST``.
     """
 
     left: FloatArray
@@ -264,22 +264,22 @@ class _Values(NamedTuple):
         out += weight @ self.first[part]
 
     def add_squares(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
-        """The same of squared weights, with the other values."""
+        """The same for squared weights, with the other values."""
         if self.second is None:
             raise RuntimeError("there are no values for squares")
         out += weight @ self.second[part]
 
 
 class _Classes(NamedTuple):
-    """The same for one-hot values of samples in the order of their classes: sums of neighbours, without a product.
+    """The same for one-hot values of samples sorted by class: sums of adjacent columns, without a matrix product.
 
     Attributes
     ----------
     codes : ndarray of shape (n,)
     second : ndarray of shape (n,) or None
-        What squares are multiplied with.
+        Factors of the squares.
     cuts : dict
-        Where classes start in a block, and which they are; found once.
+        Starts of classes in a block, and their codes; found once.
     """
 
     codes: AnyArray
@@ -287,7 +287,7 @@ class _Classes(NamedTuple):
     cuts: dict[tuple[int, int], tuple[AnyArray, Any]]
 
     def add(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
-        """Add ``Σ w`` of every class, and of all."""
+        """Add ``Σ w`` of every class, and the total."""
         key = part.start, part.stop
         if key not in self.cuts:
             codes = self.codes[part]
@@ -301,21 +301,21 @@ class _Classes(NamedTuple):
         out[:, -1] += each.sum(axis=1)
 
     def add_squares(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
-        """The same of squared weights."""
+        """The same for squared weights."""
         if self.second is not None:
             weight *= self.second[part]
         self.add(out, weight, part)
 
 
 def _one_hot(values: FloatArray) -> bool:
-    """Whether each row has a single 1 and else 0."""
+    """Whether each row has a single 1 and is 0 elsewhere."""
     return bool(((values == 0) | (values == 1)).all() and (values.sum(axis=1) == 1).all())
 
 
 def _to_sum(
     sample: Simplex, values: FloatArray, second: FloatArray | None
 ) -> tuple[_Values | _Classes, AnyArray | slice]:
-    """The summands, and the order of samples that they need."""
+    """The terms to sum, and the required order of samples."""
     # A row's weight is that of its repeats together; squares are of single samples.
     single = 1 / sample.mass if sample.integral and (sample.mass != 1).any() else None
     if _one_hot(values) and (second is None or second is values or np.array_equal(second, values)):
@@ -332,11 +332,11 @@ def _to_sum(
 def _summed(
     sample: Simplex, h: float, orientation: str, rows: AnyArray, values: FloatArray, second: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row; the last column is that of ones.
+    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor per row; the last column is that of ones.
 
-    No sample can weigh much more on a row than the row itself would (Gibbs' inequality, and nearly so for ``"data"``),
-    so weights are taken relative to that, in one exponential and without a look at the largest. Rows so far from all
-    others that what is left is nearly 0 are summed again with care.
+    The weight of a sample on a row can hardly exceed that of the row itself (Gibbs' inequality; approximately so for
+    ``"data"``), so weights are taken relative to it, in one exponential, without finding the largest. Rows so far from
+    all others that these sums are nearly 0 are summed again with care.
     """
     n, k = values.shape
     weigh = np.log(sample.mass)
@@ -411,7 +411,7 @@ def _block_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, squ
 
 
 def _careful_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, squares: FloatArray | None) -> None:
-    """Add the same relative to each row's largest weight, so that nothing vanishes."""
+    """Add the same sums relative to each row's largest weight, so that they do not underflow."""
     weight = product.left @ np.hstack(product.right)
     own = np.arange(len(product.rows))
     weight[own, product.rows] += product.home
@@ -428,7 +428,7 @@ def _careful_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, s
 
 
 def _normaliser(probs: FloatArray, h: float) -> FloatArray:
-    """``Σ_c lnΓ(f_c/h + 1) - lnΓ(1/h + K)`` of every row: minus the logarithm of the density's factor."""
+    """``Σ_c lnΓ(f_c/h + 1) - lnΓ(1/h + K)`` per row: minus the logarithm of the normalising factor of the density."""
     from scipy.special import gammaln
 
     return np.asarray(gammaln(probs / h + 1).sum(axis=1) - gammaln(1 / h + probs.shape[1]))

@@ -1,4 +1,4 @@
-"""`Smooth`: smECE, smoothed residuals with the bandwidth that equals the error it gives."""
+"""`Smooth`: smECE, smoothed residuals with the bandwidth that equals the resulting error."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..sums.smoothing import peak_of, smoothed, spectrum, trapezoid
 from .base import Cells, GridEstimator, check_bandwidth
 from .density import kernel_cells, on_cells, residual_power
 
-#: Below this many grid steps a kernel touches no neighbour: smoothing changes nothing.
+#: Below this many grid steps a kernel does not reach the neighbouring nodes, and smoothing changes nothing.
 _NARROWEST = 0.1
-#: From this many grid steps on, a sampled Gaussian's spectrum is the Gaussian's own, up to 1e-8.
+#: From this many grid steps on, the spectrum of a sampled Gaussian is that of the Gaussian itself, up to 1e-8.
 _SAMPLED_WELL = 2.0
 #: Cells of the finest grid on which many problems are solved together.
 _FINEST = 1024
-#: Nodes at which smoothed residuals are summed up, and the smallest bandwidth that so many frequencies describe.
+#: Numbers of nodes at which smoothed residuals are summed, with the smallest bandwidth that these resolve.
 _RESOLUTIONS = ((512, 0.0085), (2048, 0.00215))
 #: Samples below this size are read on the full grid.
 _SMALL = 8
@@ -47,20 +47,20 @@ class Smooth(GridEstimator):
 
     See Also
     --------
-    calibrant.estimators.ResidualKernel : The same residuals with other bandwidths.
+    calibrant.estimators.ResidualKernel : Smoothed residuals with other bandwidths.
     calibrant.estimators.Density : A ratio of densities.
 
     Notes
     -----
     Range [0, 1]. It measures the distance to the nearest calibrated predictor (it lies between half of that distance
-    and twice its square root), and it is continuous in the scores, which no binned error is. It is *not* an
-    estimate of the ECE: gaps are averaged over a width as large as the error itself. Bias against the ECE: downward
-    where gaps of both signs lie within a few σ* of each other, however large n is (none where all gaps have one
-    sign); upward by noise, about n^(-1/3) for a calibrated model.
+    and twice its square root) and is continuous in the scores, unlike any binned error. It is *not* an
+    estimate of the ECE: gaps are averaged over a width as large as the error itself. Bias relative to the ECE: downward
+    where gaps of opposite signs lie within a few σ* of each other, however large n is (none if all gaps have the same
+    sign); upward, from noise, about n^(-1/3) for a calibrated model.
 
-    Scores of a confidence are also mirrored at 0 and 1, as published, not at 1/K. For p ≠ 1 gaps ``r̂_σ / f̂_σ``
-    are averaged with the density f̂_σ at the bandwidth σ* of p = 1 (for p = 1 that is the same number). Scores are
-    taken at a resolution of 1/4096. The interval and the curve hold the bandwidth found.
+    Confidence scores are also mirrored at 0 and 1, as published, not at 1/K. For p ≠ 1 gaps ``r̂_σ / f̂_σ``
+    are averaged with the density f̂_σ at the bandwidth σ* of p = 1 (for p = 1 the result is the same). Scores are
+    binned at a resolution of 1/4096. The interval and the curve keep this bandwidth fixed.
     Cost: O(n + I · G log G) with G = 4096 and I ≈ 8 steps of the search for σ*.
 
     References
@@ -85,7 +85,7 @@ class Smooth(GridEstimator):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("auto",)))
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
-        """``errorᵖ`` from grid counts: on 1024 cells, on all where the bandwidth or the sample is small, or p = inf."""
+        """``errorᵖ`` from counts on 1024 cells; on the full grid for small bandwidths or samples, or p = inf."""
         g = on_unit_interval(sums.rows)
         out: FloatArray = np.full(len(g), np.nan)
         known = np.flatnonzero(np.asarray(g.total) > 0)
@@ -117,12 +117,12 @@ class Smooth(GridEstimator):
         return out
 
     def _cells(self, sums: GridMoments) -> Cells:
-        """Coarse grid over [0, 1] with at least six cells a bandwidth, and how it is smoothed."""
+        """Cells of a coarse grid over [0, 1] with at least six cells per bandwidth, with their smoother."""
         grid = on_unit_interval(sums)
         return kernel_cells(grid, max(float(self._widths(grid.rows)[0]), grid.step), "gaussian", residual=True)
 
     def _held(self, sums: GridMoments) -> tuple[Smooth, GridMoments]:
-        """The bandwidth found, and the counts on the grid that it is read on."""
+        """The estimator with the bandwidth found, and the counts on the grid used for it."""
         grid = on_unit_interval(sums)
         h = max(float(self._widths(grid.rows)[0]), grid.step)
         return Smooth(h), on_cells(grid, h)
@@ -135,7 +135,7 @@ class Smooth(GridEstimator):
 
 
 def on_unit_interval(sums: GridMoments) -> GridMoments:
-    """Grid counts over [0, 1], shared linearly by its nodes; the grid itself when it spans that."""
+    """Grid counts over [0, 1], shared linearly by its nodes; the grid itself if it spans [0, 1]."""
     if (sums.low, sums.high) == (0.0, 1.0):
         return sums
     position = np.clip(sums.nodes, 0, 1) * sums.cells
@@ -146,16 +146,16 @@ def on_unit_interval(sums: GridMoments) -> GridMoments:
 
 
 def _spread(cells: int, finest: int) -> float:
-    """Variance that sharing samples between nodes adds on average on a coarser grid: √(1/6) steps."""
+    """Average variance added by sharing samples between the nodes of a coarser grid: √(1/6) steps."""
     return (1 / cells**2 - 1 / finest**2) / 6
 
 
 def fixed_points(grid: GridMoments) -> FloatArray:
     """σ* with ``smECE_σ* = σ*`` of every problem, (R,), from counts over [0, 1].
 
-    Smoothing shrinks ∫|r̂|, and never below |∫r̂|: σ* lies between the size of the mean residual and the mean size of
-    unsmoothed ones. The lowest frequencies tell it to 3e-6; where it is too small for that, or the sample, the whole
-    grid is searched.
+    Smoothing shrinks ∫|r̂|, but not below |∫r̂|: σ* lies between the absolute mean residual and the mean absolute
+    unsmoothed residual. The lowest frequencies determine it to 3e-6; if σ* or the sample is too small for that, the
+    whole grid is searched.
     """
     from scipy.fft import dct
 
@@ -221,7 +221,7 @@ def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray) -> Float
 
 
 def fixed_point(grid: GridMoments) -> float:
-    """σ* of one problem, on its whole grid. On the log scale the function to solve is nearly a straight line."""
+    """σ* of one problem, on its whole grid. On the log scale the function to solve is nearly linear."""
     from scipy.fft import dct, idct
     from scipy.optimize import brentq
 

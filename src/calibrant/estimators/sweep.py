@@ -1,4 +1,4 @@
-"""`Sweep`: as many bins as keep the observed frequencies non-decreasing (ECE_SWEEP)."""
+"""`Sweep`: the largest number of bins with non-decreasing observed frequencies (ECE_SWEEP)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .base import CellEstimator, Cells
 from .binned import Binned
 from .norm import mean_power
 
-#: Relative weights add up with rounding errors: frequencies of bins this close count as equal then.
+#: Sums of relative weights have rounding errors: bin frequencies this close then count as equal.
 ROUNDING = 1e-9
-#: Up to as many bins more than there are drops, all bins are looked at, one number of bins after the other.
+#: Up to this many more bins than drops, all bins are checked, one number of bins after the other.
 FEW = 32
-#: Numbers held at once where many numbers of bins are tried together.
+#: Block size when many numbers of bins are tried together.
 _BLOCK_NUMBERS = 1 << 16
 _STRATEGIES = ("uniform", "quantile")
 
@@ -33,29 +33,29 @@ class Sweep(CellEstimator):
         b^* = \max\{b : \bar o_1 \le \dots \le \bar o_{b'} \text{ for every } b' \le b\}
 
     Bins are added one at a time until the observed frequency of some bin is below that of the previous bin;
-    the last number of bins before that is taken.
+    the last number of bins before that is used.
 
     Parameters
     ----------
     strategy : {"quantile", "uniform"}, default "quantile"
-        Bins of equal numbers of samples (ECE_SWEEP^EM), or of equal width on [0, 1], empty ones skipped
+        Bins with equal numbers of samples (ECE_SWEEP^EM), or of equal width on [0, 1], without empty ones
         (ECE_SWEEP^EW).
 
     See Also
     --------
-    calibrant.Binned : A given number of bins.
-    calibrant.estimators.Isotonic : Bins that the isotonic fit chooses.
+    calibrant.Binned : A fixed number of bins.
+    calibrant.estimators.Isotonic : Bins chosen by the isotonic fit.
 
     Notes
     -----
     The bins for a given number are those of :class:`Binned`: cut j after the ``floor(j n / b)``-th smallest score,
-    equal scores never parted, right-closed. (The authors' code cuts after ``ceil(j n / b)`` samples and may part
-    equal scores.) At most n bins (relative weights: as many as rows with weight; frequencies within 1e-9 are equal
-    then). Range [0, 1]. Bias: upward by the noise of the bins, but their number adapts: many bins where frequencies
-    increase steeply, few where they do not. Downward where the true frequency is not monotone in the score: a
+    equal scores never split, right-closed. (The authors' code cuts after ``ceil(j n / b)`` samples and may split
+    equal scores.) There are at most n bins (with relative weights: the number of rows with weight; frequencies within
+    1e-9 then count as equal). Range [0, 1]. Bias: upward, from the noise of the bins, but their number adapts: many if
+    frequencies increase steeply, few if they do not. Downward where the true frequency is not monotone in the score: a
     model that is always certain and always wrong has one bin and an error of 0.
-    The interval of :func:`estimate` holds the bins found. Cost: O(n log n) for the sort, and b* steps of
-    O(min(b, d) log n), with d the places where the frequency drops from one distinct score to the next.
+    The interval of :func:`estimate` keeps the bins fixed. Cost: O(n log n) for the sort, and b* steps of
+    O(min(b, d) log n), with d the number of decreases in frequency from one distinct score to the next.
 
     References
     ----------
@@ -78,15 +78,15 @@ class Sweep(CellEstimator):
         check_choice("strategy", self.strategy, _STRATEGIES)
 
     def _needs(self, domain: tuple[float, float]) -> DistinctScores:
-        """Sums on each distinct score."""
+        """Sums per distinct score."""
         return DistinctScores()
 
     def _edges(self, problem: Problem) -> Edges:
-        """Edges of the bins that the sweep ends with, of one problem: midway between the scores that they part."""
+        """Edges of the final bins of the sweep, for one problem: midpoints between adjacent distinct scores."""
         return self._binned(problem.sums(self._needs(problem.domain))).edges
 
     def _binned(self, runs: Runs) -> BinMoments:
-        """Sums of the bins that the sweep of one problem ends with."""
+        """Sums of the final bins of the sweep, for one problem."""
         low, high = runs.domain if self.strategy == "quantile" else (0.0, 1.0)
         last = _sweep(runs, self.strategy, runs.eps)
         inner = runs.middles[last[:-1]] if runs.size else np.empty(0)
@@ -101,7 +101,7 @@ class Sweep(CellEstimator):
         return BinMoments(edges, "hard", weight, score, outcome, square, weight, n, runs.integral and not runs.grouped)
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
-        """``errorᵖ`` of every problem, swept one by one."""
+        """``errorᵖ`` of every problem, one sweep each."""
         out: FloatArray = np.full(len(sums), np.nan)
         for i in range(len(sums)):
             found = self._binned(sums[i])
@@ -109,7 +109,7 @@ class Sweep(CellEstimator):
         return out.reshape(sums.shape)
 
     def _shown(self, sums: Runs) -> BinMoments:
-        """The bins found."""
+        """Sums of the bins found."""
         return self._binned(sums)
 
     def _cells(self, sums: Runs | BinMoments) -> Cells:
@@ -117,7 +117,7 @@ class Sweep(CellEstimator):
         return Binned()._cells(sums if isinstance(sums, BinMoments) else self._binned(sums))
 
     def _held(self, sums: Runs) -> tuple[Binned, BinMoments]:
-        """The bins found."""
+        """A binned estimator, and the sums of the bins found."""
         found = self._binned(sums)
         return Binned(), found
 
@@ -151,7 +151,7 @@ def _sweep(runs: Runs, strategy: str, eps: float) -> IntArray:
 
 
 def _ends(runs: Runs, strategy: str, eps: float, b: int) -> IntArray:
-    """Last run of each of ``b`` bins, those without samples left out."""
+    """Last run of each of ``b`` bins, without empty ones."""
     last = runs.size - 1
     if b > runs.size:
         _, ends = _bin_of(runs, np.arange(runs.size), strategy, eps, np.array(b))
@@ -173,7 +173,7 @@ def _limit(j: IntArray, eps: float, b: int | IntArray) -> FloatArray:
 def _run_of_cut(runs: Runs, j: IntArray, b: IntArray) -> IntArray:
     """Run after which cut ``j`` of ``b`` quantile bins lies; cuts within a run lie after it.
 
-    The last run is cut off from the others where a cut falls within it.
+    The last run is separated from the others if a cut falls within it.
     """
     total = runs.weight_sums[-1]
     target = (j * int(total) // b).astype(np.float64) if runs.integral else j * (total / b) - 1e-12 * total
@@ -181,7 +181,7 @@ def _run_of_cut(runs: Runs, j: IntArray, b: IntArray) -> IntArray:
 
 
 def _bin_of(runs: Runs, run: IntArray, strategy: str, eps: float, b: IntArray) -> tuple[IntArray, IntArray]:
-    """First and last run of the bin, of ``b``, that holds ``run``."""
+    """First and last run of the bin that contains ``run``, among ``b`` bins."""
     last = runs.size - 1
     if strategy == "uniform":
         j = np.clip(np.floor(runs.scores[run] * b + (1 - np.minimum(2.0 * eps * b, 0.5))), 1, b).astype(np.int64)
@@ -216,7 +216,7 @@ def _falls(runs: Runs, ends: IntArray, slack: float) -> bool:
 def _falls_at(
     runs: Runs, drops: IntArray, strategy: str, eps: float, bins: IntArray, slack: float
 ) -> NDArray[np.bool_]:
-    """:func:`_falls` for every number of ``bins``, from the three bins around each run that drops after it."""
+    """:func:`_falls` for every number of ``bins``, from the three bins around each run followed by a decrease."""
     b = bins[:, None]
     start, end = _bin_of(runs, np.broadcast_to(drops, (bins.size, drops.size)), strategy, eps, b)
     mean = _mean(runs, start, end)

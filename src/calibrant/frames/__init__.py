@@ -1,4 +1,4 @@
-"""Lazy frames of any engine to the sums of an :class:`calibrant.Accumulator`."""
+"""Sums of an :class:`calibrant.Accumulator` from lazy frames of any engine."""
 
 from .frame_sums import from_frame as from_frame
 from .subgroup_sums import SubgroupSums as SubgroupSums

@@ -1,4 +1,4 @@
-"""Batches of rows into sums, in the engine's own workers where it has some."""
+"""Sums of batches of rows, computed in the engine's own workers if it has any."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..data.types import AnyArray, FloatArray, Label
 from .frame_columns import FrameColumns, known
 from .keys import weight_fits
 
-#: Approximate numbers in a batch (some 16 MB), and the least number of rows.
+#: Approximate number of values in a batch (some 16 MB), and its smallest number of rows.
 _NUMBERS, _FEWEST = 1 << 21, 1 << 12
 
 
@@ -26,28 +26,28 @@ _NUMBERS, _FEWEST = 1 << 21, 1 << 12
 _NO_MODULE = re.compile(r"No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 
 
-#: Sums for each value of a column, or values of two; for None without a column.
+#: Sums by the value of a column, or by pairs of values of two; key None without a column.
 Sums: TypeAlias = dict[Label, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Sums of the valid rows of batches, and the number of the others.
+    """Computes sums of the valid rows of batches, and the number of invalid rows.
 
     Attributes
     ----------
     start : callable
-        Makes sums of no rows for a value of the column, such as an accumulator: with ``update(y, p, w)``, and groups
-        where there is a column, and ``dropped``.
+        Returns empty sums for a value of the column, such as an accumulator, with ``dropped`` and ``update(y, p, w)``,
+        which also takes groups if there is a column of them.
     columns : Columns
-        Without the frame, so that workers take it along.
+        Without the frame, so that it can be sent to workers.
     """
 
     start: Callable[[Label], Any]
     columns: FrameColumns
 
     def __call__(self, batches: Iterable[Any]) -> Sums:
-        """Sums of batches, frames of any library that has them in memory, by the value of a column if there is one."""
+        """Sums of batches (frames in memory, of any library), by the value of a column if there is one."""
         total: Sums = {}
         for batch in batches:
             frame = nw.from_native(batch, eager_only=True)
@@ -90,7 +90,7 @@ class Batched:
         return values_of(labels), probs, weights
 
     def good(self, y: AnyArray, p: FloatArray, w: FloatArray | None) -> AnyArray:
-        """Which rows can be read, (n,)."""
+        """Mask of the valid rows, (n,)."""
         c = self.columns
         if c.truths:
             found = np.isin(y, (0, 1)).all(axis=1)
@@ -105,7 +105,7 @@ class Batched:
 
 
 def merged(one: Sums, other: Sums) -> Sums:
-    """Sums of the rows of both."""
+    """Sums of the rows of both arguments."""
     return {v: one[v] + other[v] if v in one and v in other else (one.get(v) or other[v]) for v in {**one, **other}}
 
 
@@ -126,7 +126,7 @@ def added(c: FrameColumns, start: Callable[[Label], Any]) -> Sums:
 
 @contextmanager
 def _workers(engine: str, cure: str) -> Iterator[None]:
-    """ImportError with advice instead of the engine's traceback, where workers lack this package or a dependency."""
+    """Raise ImportError with advice, not the engine's traceback, if workers lack this package or a dependency."""
     try:
         yield
     except Exception as error:
@@ -160,7 +160,7 @@ def _one(work: Callable[[Iterable[Any]], Sums], part: Any) -> Sums:
 
 
 def _dask(native: Any, work: Batched) -> Sums:
-    """Sums of each partition, added two by two in the workers."""
+    """Sums of all partitions, added pairwise in the workers."""
     from dask.delayed import delayed
 
     shared = delayed(work, traverse=False)  # one for all partitions
@@ -174,7 +174,7 @@ def _dask(native: Any, work: Batched) -> Sums:
 
 
 def _spark(native: Any, work: Batched) -> Sums:
-    """Sums of each partition, as bytes, or what is wrong with it: an error of a worker would end as one of Java's."""
+    """Sums of all partitions, sent as bytes, as are errors: raised in a worker they would end as errors of Java."""
 
     def partition(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -196,12 +196,12 @@ def _spark(native: Any, work: Batched) -> Sums:
 
 
 def _numbers(series: Any) -> FloatArray:
-    """Numbers of a column; NaN where there is none."""
+    """Numbers of a column; NaN for nulls."""
     kind = nw.Float32 if series.dtype == nw.Float32 else nw.Float64
     series = series.cast(kind)
     return np.asarray((series.fill_null(float("nan")) if series.null_count() else series).to_numpy())
 
 
 def _plain(labels: AnyArray) -> AnyArray:
-    """Labels without nulls in an array of their own kind."""
+    """Labels without nulls, in an array of their own dtype."""
     return np.array(labels.tolist()) if labels.dtype == object else labels

@@ -1,4 +1,4 @@
-"""`FrameColumns`: which columns of a frame are read, and what its labels are. Judged once, before any row is read."""
+"""`FrameColumns`: the columns of a frame that are read, and its labels, validated once before any row is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..data.shares import ROUNDINGS, two_labels
 from ..data.types import AnyArray, Label
 from ..data.validation import RANGE_TOLERANCE, SUM_TOLERANCE
 
-#: Columns of probabilities, and so labels, at most.
+#: Largest number of columns of probabilities, and so of labels.
 MOST_CLASSES = 1000
 
 
@@ -30,21 +30,21 @@ class FrameColumns:
     Attributes
     ----------
     frame : narwhals frame
-        With labels of categories as text.
+        Categorical labels are converted to text.
     label, weight, by, time, groups : str
         ``label`` is empty where rows have several labels; times are the beginnings of periods.
     truths : tuple of str
-        Columns that say which of several labels a row has, in the order of ``classes``; empty where a row has one.
+        Columns of 0 and 1, one per label, in the order of ``classes``; empty where each row has one label.
     probs : tuple of str
         Columns of probabilities, in the order of ``classes``.
     dtype : numpy.dtype
-        Tolerance for rounding errors of the scores.
+        Dtype of the scores, which sets the tolerances for rounding errors.
     kind : narwhals dtype
-        Of the labels.
+        Type of the labels.
     classes : tuple
-        Labels; for one column whose labels the rows determine, the possible ones: -1 or 0, and 1.
+        Labels; for one column whose labels depend on the rows, the possible ones: -1 or 0, and 1.
     positive : int or None
-        Place of the class that a single column is the probability of.
+        Index of the class that a single column is the probability of.
     told : bool
         Whether the labels are known before the rows are read.
     floats : bool
@@ -68,9 +68,9 @@ class FrameColumns:
 
     @classmethod
     def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> FrameColumns:
-        """Judge the arguments against the frame's schema; reads rows only where labels must be looked up.
+        """Validate the arguments against the frame's schema; reads rows only if labels must be looked up.
 
-        ``roles`` are the names of columns by the argument that names them.
+        ``roles`` maps each argument to the columns that it names.
         """
         read, schema = _read(frame)
         label, weight, by, time, groups = (roles[name] for name in ("label", "weight", "by", "time", "groups"))
@@ -132,7 +132,7 @@ class FrameColumns:
         return found
 
     def _single(self, labels: Any, pos: Any) -> FrameColumns:
-        """One column: labels that were given, that go without saying, or that are looked up."""
+        """Labels for one column of probabilities: given, implied, or looked up."""
         kind = self.kind
         plain = kind.is_integer() or kind.is_float() or kind == nw.Boolean
         if labels is None and plain and (pos is None or pos in (1, True)):
@@ -162,7 +162,7 @@ class FrameColumns:
         return replace(self, classes=tuple(labels_in_order(seen, k) if named is None else named))
 
     def _of_labels(self, labels: Any) -> FrameColumns:
-        """Several labels: as given, else the names of their columns, or those of their probabilities."""
+        """Several labels: the given ones, else the names of their columns or of the columns of probabilities."""
         k = len(self.truths)
         if labels is None:
             labels = next((names for names in (self.truths, self.probs) if not only_count(names)), range(k))
@@ -172,16 +172,16 @@ class FrameColumns:
         return replace(self, probs=probs, classes=classes)
 
     def with_labels(self, seen: AnyArray) -> FrameColumns:
-        """These, for a single column, with the labels that the rows have."""
+        """The same columns, with the labels found in the rows (for a single column of probabilities)."""
         _, classes, positive = encode_binary(seen, None, 1)
         return replace(self, classes=classes, positive=positive, told=True)
 
     def looked_up(self) -> FrameColumns:
-        """These with known labels: looked up where they are not."""
+        """The same columns with known labels, which are looked up if necessary."""
         return self if self.told else self.with_labels(np.asarray(self.seen()))
 
     def seen(self) -> tuple[Label, ...]:
-        """Distinct labels of the frame, sorted: one small query."""
+        """Sorted distinct labels of the frame, by one small query."""
         try:
             found = collected(self.frame.select(nw.col(self.label)).unique())[self.label].to_list()
         except TypeError as error:  # Dask takes lists for text
@@ -198,7 +198,7 @@ class FrameColumns:
 
     @property
     def possible(self) -> tuple[Label, ...]:
-        """Labels that rows may have, in the kind of their column."""
+        """Labels that rows may have, in the type of their column."""
         labels = self.classes if self.told else (-1, *self.classes)
         return tuple(map(bool, labels)) if self.kind == nw.Boolean else labels
 
@@ -209,7 +209,7 @@ class FrameColumns:
 
     @property
     def plain(self) -> bool:
-        """Whether a single column's scores and labels are numbers that may be worked with as they are."""
+        """Whether the scores and labels of a single column can be used without conversion."""
         whole = self.kind == nw.Boolean or self.kind.is_integer()
         return whole and set(self.classes) == {0, 1} and self.positive == 1 and self.floats
 
@@ -230,7 +230,7 @@ class FrameColumns:
 
     @property
     def names(self) -> list[str]:
-        """All that are read."""
+        """Names of all columns that are read."""
         return [
             *(self.truths or [self.label]),
             *self.probs,
@@ -239,7 +239,7 @@ class FrameColumns:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Columns whose values tell apart what is added up: of subgroups, and of periods."""
+        """Columns to sum by: of subgroups, and of periods."""
         return tuple(c for c in (self.by, self.time) if c is not None)
 
     @cached_property
@@ -249,7 +249,7 @@ class FrameColumns:
 
     @property
     def empty(self) -> Predictions:
-        """Predictions of these labels without rows, which a notion reads."""
+        """Predictions with these labels and no rows, as input of a notion."""
         shape = (0,) if self.positive is not None else (0, len(self.probs))
         nothing: AnyArray = np.empty((0, len(self.truths)), bool) if self.truths else np.empty(0, np.intp)
         held = np.result_type(self.dtype, np.float32)
@@ -257,7 +257,7 @@ class FrameColumns:
 
 
 def _read(frame: Any) -> tuple[Any, dict[str, Any]]:
-    """A frame, and the kinds of its columns by their names; ValueError where two have one name."""
+    """The frame and its schema; ValueError if two columns have the same name."""
     try:
         read = as_frame(frame)
         if read.implementation.is_dask() or read.implementation.is_pyspark():  # which only fail where it is read
@@ -270,9 +270,9 @@ def _read(frame: Any) -> tuple[Any, dict[str, Any]]:
 def without_shares(
     frame: Any, label: str, kind: Any, weight: str | None, labels: Any, pos: Any
 ) -> tuple[Any, str | None]:
-    """A frame with one outcome per row, and its column of weights: rows with shares as :class:`SplitRows` makes them.
+    """Frame with one outcome per row, and its column of weights: shares are split as in :class:`SplitRows`.
 
-    Rows whose labels are not shares stay, once, as they are.
+    Rows whose labels are not shares are kept once, unchanged.
     """
     y, hit_other = nw.col(label), two_labels(labels, pos)
     between = ((y > 0) & (y < 1)).cast(nw.Int64)
@@ -295,7 +295,7 @@ def without_shares(
 
 
 def _check_pairs(truths: Sequence[str], probs: Sequence[str], pos: Any, schema: Mapping[str, Any]) -> None:
-    """Judge the columns of several labels: numbers, one column of probabilities each."""
+    """Check the columns of several labels: they hold numbers, with one column of probabilities each."""
     if pos is not None:
         raise ValueError(f"pos_label is for one label per row; label names {len(truths)} columns (got {pos!r})")
     if len(truths) != len(probs) or len(truths) < 2:
@@ -312,7 +312,7 @@ def _check_pairs(truths: Sequence[str], probs: Sequence[str], pos: Any, schema: 
 
 
 def _check_spark(frame: Any, names: Sequence[str]) -> None:
-    """ValueError for names that Spark reads something into, or that it cannot tell from another."""
+    """ValueError for names that Spark interprets, or cannot distinguish from another."""
     kind = frame.implementation
     if not (kind.is_pyspark() or kind.is_pyspark_connect()):
         return
@@ -329,7 +329,7 @@ def _check_spark(frame: Any, names: Sequence[str]) -> None:
 
 
 def _as_text(frame: Any, label: str) -> Any:
-    """The frame with categories as text; TypeError for those that are none, such as intervals."""
+    """The frame with categories as text; TypeError for other categories, such as intervals."""
     try:
         return frame.with_columns(nw.col(label).cast(nw.String))
     except Exception as error:  # of the library of the frame, whatever it raises
@@ -337,10 +337,10 @@ def _as_text(frame: Any, label: str) -> Any:
 
 
 def _in_floats(frame: Any, schema: dict[str, Any], columns: Sequence[str]) -> Any:
-    """Truth values, decimals and half floats as floats, which all engines compare and multiply.
+    """Convert truth values, decimals and half floats to floats, which all engines compare and multiply.
 
-    DuckDB takes the largest number that a Parquet file declares for the largest there is, and NaN for none, unless it
-    cannot tell where a number comes from.
+    DuckDB trusts the largest value that a Parquet file declares, as if there were no NaN, unless it cannot tell where a
+    number comes from.
     """
     odd = [c for c in columns if not (schema[c].is_float() or schema[c].is_integer())]
     found = [nw.col(c).cast(nw.Float64) for c in odd]
@@ -366,12 +366,12 @@ def as_frame(frame: Any) -> Any:
 
 
 def known(value: Any) -> Any:
-    """A value of a column; None for one that is missing, however that is written."""
+    """A value of a column; None for a missing value of any kind."""
     return None if is_missing(value) else value
 
 
 def collected(frame: Any) -> Any:
-    """A small result of a query in memory."""
+    """Collect a small query result into memory."""
     if not isinstance(frame, nw.LazyFrame):
         return frame
     how: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}

@@ -1,4 +1,4 @@
-"""Periods of a frame's rows: each time is replaced by the beginning of its period."""
+"""Periods of a frame's rows: each time is replaced by the start of its period."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _UNITS = {"hour": "1h", "day": "1d", "month": "1mo", "quarter": "1q", "year": "1
 
 
 def by_period(frame: Any, time: Any, every: Any, kept: str | None = None) -> Any:
-    """The frame with a column of times cut to the beginning of periods, by its own engine.
+    """Truncate a column of times to the start of its period, by the frame's own engine.
 
-    ``kept``: name of a new column with the times as they were.
+    ``kept``: name of a new column with the original times.
     """
     check_choice("every", every, CALENDAR)
     read = nw.from_native(frame)
@@ -36,7 +36,7 @@ def by_period(frame: Any, time: Any, every: Any, kept: str | None = None) -> Any
 
 
 def _monday(column: Any) -> Any:
-    """The Monday on or before a date: engines have no common word for weeks."""
+    """The Monday on or before a date: engines have no common function for weeks."""
     day, weekday = column.dt.truncate("1d"), column.dt.weekday()
     found = day.dt.offset_by("-6d")
     for number in range(6, 0, -1):

@@ -30,10 +30,10 @@ from .group_effects import hang_together
 from .keys import KeyTable, aggregate, no_group, refuse, without_group
 from .subgroup_sums import SubgroupsOfSums, SubgroupSums, of_accumulators, of_keys
 
-#: Cells there may be: powers of two, which scale scores without rounding.
+#: Allowed numbers of cells: powers of two, which scale scores without rounding.
 _CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
 
-#: Explicit edges that every score is compared with.
+#: Largest number of explicit edges that every score is compared with.
 _MOST_EDGES = 100
 
 
@@ -55,7 +55,7 @@ def from_frame(
     binned: str | Binned | None = None,
     estimators: Sequence[str | CellEstimator] = (),
 ) -> Accumulator | SubgroupSums:
-    """Sum the rows of a frame by its own engine: the same numbers as in memory, from any number of rows.
+    """Sum the rows of a frame in its own engine, with the same results as in memory.
 
     Parameters
     ----------
@@ -64,78 +64,77 @@ def from_frame(
         library that narwhals reads. Lazy ones are not loaded.
     label : str, or list of str
         Column of observed labels: whole numbers, bools, text or categories; or floats that are shares in [0, 1] (see
-        :func:`calibrant.as_predictions`), with at most two columns of probabilities. A list: rows have several labels
-        or none (:class:`calibrant.notions.Multilabel`), and each column says of one label, by 0 or 1, whether a row has
-        it; ``prob`` lists as many columns. For ``"multilabel:micro"`` the dependence of the entries of a row, which
-        intervals allow for, is estimated batch by batch, and so differs a little between engines.
+        :func:`calibrant.as_predictions`), with at most two columns of probabilities. A list is for rows with several
+        labels or none (:class:`calibrant.notions.Multilabel`): each column is 1 where a row has one of the labels, else
+        0, and ``prob`` lists as many columns. For ``"multilabel:micro"`` the dependence between the entries of a row,
+        which intervals allow for, is estimated batch by batch, so it differs slightly between engines.
     prob : str or sequence of str
         Column of the probability of ``pos_label``; or one column per class, at most 1000.
     weight : str, optional
         Column of sample weights.
     groups : str, optional
         Column of the group of each row (a patient, a prompt): rows of one group are dependent. Takes two further
-        passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class; with
-        ``by`` or ``time`` three (with both, for each subgroup), and as much per group in each subgroup or period. May
-        be the column ``time``: rows of one day are dependent.
+        passes, batch by batch (ranks of all scores come first), and 64 bytes of memory per group and class; with ``by``
+        or ``time`` three passes (with both, three per subgroup), and as much memory per group in each subgroup or
+        period. May be the column ``time``: rows of one day are dependent.
     by : str or sequence of str, optional
         Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
         columns take one pass each.
     time : str, optional
-        Column of dates or datetimes: one result per period, in the same pass; a zone's clock counts. With ``by`` one
-        per subgroup and period, and ``.over_time()`` follows each subgroup.
+        Column of dates or datetimes: one result per period, in the same pass; datetimes with a time zone are cut by its
+        clock. With ``by``, one result per subgroup and period, and ``.over_time()`` follows each subgroup.
     every : {"hour", "day", "week", "month", "quarter", "year"}, optional
         Length of a period of ``time``; weeks begin on Monday.
     notion : str or Notion, default "auto"
         The notion of calibration; see :class:`Accumulator`.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns ``prob``. Without them, and with several columns, the distinct labels
-        are queried first.
+        The labels, in the order of the columns ``prob``. By default, with several columns, the distinct labels are
+        queried first.
     pos_label : label, optional
         The label that a single column ``prob`` is the probability of. Default: 1 for labels in {0, 1} or bool.
     n_cells : int, default 4096
-        Cells of scores: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
-        sums are not kept (quantile bins, ``Isotonic``) are read from them; all others are exact whatever their number.
+        Number of cells of scores: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose sums are
+        not kept (quantile bins, ``Isotonic``) are computed from the cells; all others are exact for any number.
     on_invalid : {"raise", "drop"}, default "raise"
-        What to do with invalid rows: a label or probability that is missing or not one, probabilities outside
-        [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
-        is their number.
+        Handling of invalid rows: a missing or invalid label or probability, probabilities outside [0, 1] or that do
+        not sum to 1, a negative or infinite weight. ``"drop"`` leaves them out; ``.dropped`` is their number.
     binned : str, Binned or None, optional
-        Further bins to keep; see :class:`Accumulator`.
+        Further bins whose sums are kept; see :class:`Accumulator`.
     estimators : sequence of str or CellEstimator, optional
         Estimators whose sums are kept; see :class:`Accumulator`.
 
     Returns
     -------
     Accumulator
-        Or with ``by`` a mapping from value to Accumulator, whose ``.subgroups()`` is a report on all, as
-        :func:`calibrant.subgroup_calibration` gives of rows, and with ``time`` ``.over_time()``, as
-        :func:`calibrant.calibration_over_time` does. ``.source`` says how: ``"one aggregation"`` or
-        ``"batches of rows"``.
+        With ``by``, a mapping from value to Accumulator instead, whose ``.subgroups()`` compares them as
+        :func:`calibrant.subgroup_calibration` does; with ``time``, one whose ``.over_time()`` follows them as
+        :func:`calibrant.calibration_over_time` does. ``.source`` says how the rows were summed
+        (``"one aggregation"`` or ``"batches of rows"``), and by which engine.
 
     Raises
     ------
     ValueError, TypeError
-        Naming the argument; for bad rows with their number and one of them.
+        The message names the argument; for invalid rows it has their number and one of them.
 
     See Also
     --------
-    calibrant.Accumulator : The result; also sums of pieces that you read yourself.
-    calibrant.subgroup_calibration : Subgroups of rows in memory.
-    calibrant.calibration_over_time : Rows in memory, over time.
-    calibrant.as_predictions : Rows of a data frame in memory.
+    calibrant.Accumulator : The result; also sums pieces that you read yourself.
+    calibrant.subgroup_calibration : Compares subgroups of rows in memory.
+    calibrant.calibration_over_time : Follows rows in memory over time.
+    calibrant.as_predictions : Validates rows of a data frame in memory.
 
     Notes
     -----
-    One column of probabilities is one GROUP BY of the engine: by outcome, cell ``floor(s · n_cells)`` and bin, with
-    rows, weights, scores and scores' offsets within cells added up. Counts on the grid, sums of bins and scoring rules
-    follow exactly. Several columns, estimators with other bins than hard ones, and frames of pandas and Dask without
-    ``by`` (whose subgroups cost twice our own counts) are read batch by batch: in Dask's and Spark's workers, whose
-    sums are added; from others in this process, some 16 MB at a time. Batches know 65536 cells, whatever ``n_cells``.
-    A column of float labels takes one small query more, which looks for shares; a frame with shares is read twice, the
-    rows of each outcome once, and bad rows may count twice.
+    One column of probabilities takes one GROUP BY of the engine: by outcome, cell ``floor(s · n_cells)`` and bin,
+    adding up rows, weights, scores and the scores' offsets within cells. Counts on the grid, sums of bins and scoring
+    rules follow exactly. Several columns, estimators without hard bins, and frames of pandas and Dask without ``by``
+    (whose GROUP BY takes twice as long) are read batch by batch: for Dask and Spark in their workers, whose sums are
+    added; otherwise in this process, some 16 MB at a time. Batches use 65536 cells, whatever ``n_cells``. A column of
+    float labels takes one more small query, which looks for shares; a frame with shares is read twice, once for each
+    outcome, and invalid rows may count twice.
 
     Sums agree with ``Accumulator().update`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
-    pass over the columns, in constant memory; `docs/scale.md` has times.
+    pass over the columns, in constant memory; `docs/scale.md` gives times.
 
     Examples
     --------
@@ -202,7 +201,7 @@ class _Reading:
     on_invalid: str
 
     def all_rows(self, c: FrameColumns) -> Accumulator:
-        """Sums of all rows: in batches for pandas, which take half the time, or where keys are not enough."""
+        """Sums of all rows: in batches for pandas (half the time), and where sums by key are not enough."""
         adds_up, kind = self._adds_up(c), c.frame.implementation
         found, how = None, "batches of rows"
         if not adds_up or kind.is_dask() or kind.is_pandas():
@@ -221,9 +220,9 @@ class _Reading:
         return found
 
     def subgroups(self, c: FrameColumns) -> tuple[list[SubgroupsOfSums], int]:
-        """Sums of the subgroups of a column with rows that can be read, and the number of other rows.
+        """Sums of the subgroups of a column that have valid rows, and the number of invalid rows.
 
-        Where there are periods: those of each subgroup, one after the other.
+        With periods: those of each subgroup, one after the other.
         """
         found, dropped = self._independent(replace(c, groups=None))
         if c.groups is None:
@@ -238,7 +237,7 @@ class _Reading:
         return replace(c, frame=c.frame.filter(of.is_null() if value is None else of == value), by=None)
 
     def _independent(self, c: FrameColumns) -> tuple[list[tuple[Label, SubgroupsOfSums]], int]:
-        """The same as if rows were independent, with the value of each subgroup whose periods they are."""
+        """The same as if rows were independent, with the value of the subgroup that the periods belong to."""
         if not self._adds_up(c):
             each = self._batched(c)
             dropped = sum(one.dropped for one in each.values())
@@ -298,7 +297,7 @@ class _Reading:
         return empty
 
     def _check_weight(self, c: FrameColumns, totals: Totals) -> None:
-        """ValueError for weights that are all zero, or whose squares floats do not hold."""
+        """ValueError for weights that are all zero, or whose squares overflow or underflow."""
         if not totals.weight > 0:
             raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
         if not 0 < totals.squares < np.inf:
@@ -316,9 +315,9 @@ class _Reading:
 
 
 def _parts(c: FrameColumns, columns: Sequence[Any], good: AnyArray) -> Iterator[tuple[Label, Subgroups, AnyArray]]:
-    """Subgroups of entries by the last of some columns, of those that have a good one; with the entries.
+    """Subgroups of entries by the last of some columns, if they have a good entry; with their entries.
 
-    Of two columns: of each value of the first, one after the other.
+    With two columns: those of each value of the first, one after the other.
     """
     *outer, inner = columns
     each: list[tuple[Label, str, AnyArray]] = [(None, c.parts[-1], np.arange(good.size))]
@@ -340,7 +339,7 @@ def _parts(c: FrameColumns, columns: Sequence[Any], good: AnyArray) -> Iterator[
 
 
 def _check_groups(c: FrameColumns, notion: str | Notion) -> None:
-    """ValueError for groups of rows whose labels, of one problem, are groups already."""
+    """ValueError for groups of rows whose labels, in a single problem, are groups already."""
     if c.truths and c.groups is not None and str(as_notion(notion, c.empty)) == "multilabel:micro":
         raise ValueError(
             "groups cannot be read by from_frame for the notion 'multilabel:micro': use 'multilabel', or add pieces to "
@@ -356,6 +355,6 @@ def _begun(several: bool, value: Label, **settings: Any) -> Accumulator:
 
 
 def _bins(given: Accumulator) -> list[Any]:
-    """Sums that are asked for, but for the grid."""
+    """Requested sums except the grid."""
     named = [e._needs((0.0, 1.0)) for e in (given.binned, EmpiricalBayes(), *given.estimators)]
     return [need for need in dict.fromkeys(named) if need is not None and need != Grid()]

@@ -1,4 +1,4 @@
-"""A table of keys to the sums of an :class:`Accumulator`: grids, bins and totals are sums of keys."""
+"""Sums of an :class:`Accumulator` from a table of keys: grids, bins and totals are sums over keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .keys import HIT, KeyTable
 def moments(
     table: KeyTable, need: Any, place: int | None, cells: int, subgroup: AnyArray, number: int, *, integral: bool
 ) -> Any:
-    """Sums by a name, of subgroups side by side: those on the grid, of a place among the bins, or of the fine cells.
+    """Sums of a kind for subgroups side by side: on the grid, in the bins number ``place``, or in the fine cells.
 
     ``subgroup`` is the subgroup of each key.
     """
@@ -48,7 +48,7 @@ def moments(
 def decoded(
     table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int
 ) -> tuple[Totals, SumsByClass]:
-    """Totals and kept sums of the rows of a table, none of them bad."""
+    """Totals and kept sums of the rows of a table, all of which are valid."""
     fine = fine_on((0.0, 1.0), cells)
     alone = np.zeros(table.step.size, dtype=np.intp)
     part: dict[Any, Any] = {

@@ -1,4 +1,4 @@
-"""Rows of a frame that belong together: what their groups share, from two passes over batches of rows."""
+"""Design effects of groups of a frame's rows, from two passes over batches of rows."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _no_sums(ranked: Mapping[Label, RankCounts], value: Label) -> GroupSums:
 
 
 def shared_codes(tallies: Sequence[GroupSums]) -> tuple[AnyArray, list[IntArray]]:
-    """The groups of all subgroups, sorted; and the places of each one's among them."""
+    """The sorted groups of all subgroups, and the positions of each subgroup's groups among them."""
     keys = np.unique(np.concatenate([np.asarray(one.keys) for one in tallies]))
     return keys, [np.searchsorted(keys, np.asarray(one.keys)) for one in tallies]
 
 
 def design_of(tallies: Sequence[GroupSums], codes: Sequence[IntArray], *, integral: bool) -> float:
-    """Design effect of the mean residual of all subgroups' rows; ``codes`` are places of groups among all of them."""
+    """Design effect of the mean residual of all subgroups' rows; ``codes`` are positions of groups among all groups."""
     groups = np.concatenate([one.groups["problem_sums"][0] for one in tallies])
     score, mass = (np.bincount(np.concatenate(codes), groups[:, k]) for k in (0, WAVES))
     cells = np.sum([one.cells["problem_sums"][0].sum(axis=0) for one in tallies], axis=0)
@@ -69,7 +69,7 @@ def design_of(tallies: Sequence[GroupSums], codes: Sequence[IntArray], *, integr
 
 
 def check_several(c: FrameColumns, tallies: Sequence[GroupSums]) -> None:
-    """ValueError unless rows with weight are of several groups."""
+    """ValueError unless rows with weight belong to several groups."""
     used = [np.asarray(one.keys)[(next(iter(one.groups.values()))[:, :, WAVES] > 0).any(axis=0)] for one in tallies]
     if len(np.unique(np.concatenate(used))) < 2:
         raise ValueError(
@@ -84,15 +84,15 @@ def hang_together(sums: Accumulator, c: FrameColumns) -> None:
     tally.widen(sums, alone=c.weight is None and np.asarray(tally.keys).size == sums.n_samples)
 
 
-#: Sums of residuals in cells of the score: of weights, those times the residual and its square; the same of squares.
+#: Sums in cells of the score: of weights, and of weights times the residual and its square; same for squared weights.
 _IN_CELLS = 6
 
 
 @dataclass(eq=False)
 class RankCounts:
-    """Rows in cells of the score, (R, cells), of the notion's problems and of each class, for ranks.
+    """Numbers of rows in cells of the score, (R, cells), for the notion's problems and each class: they give ranks.
 
-    Numbers of rows add, so that batches may come in any order.
+    Counts are additive, so batches may come in any order.
     """
 
     notion: Notion
@@ -103,7 +103,7 @@ class RankCounts:
     several: bool = False
 
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
-        """Add rows; ValueError for bad ones, and then none."""
+        """Add rows; ValueError if one is bad, and then none is added."""
         for name, first, problems, _ in self.problems(y, p, w, groups):
             table = self.counts.setdefault(name, np.zeros((self.problems_of(name), RANK_TABLE), dtype=np.int64))
             cell = rank_cells_of(problems.scores, problems.domain) + problems.row * RANK_TABLE
@@ -140,19 +140,19 @@ class RankCounts:
 
 @dataclass(eq=False)
 class GroupSums:
-    """Sums of residuals times cosines of ranks, of every group and problem; 64 bytes each.
+    """Sums of residuals times cosines of ranks, for every group and problem; 64 bytes each.
 
     Attributes
     ----------
     ranked : RankCounts
-        Of all rows of the frame.
+        Counts of all rows of the frame.
     keys : ndarray of shape (G,)
         The groups, ascending.
     groups : mapping of name to ndarray of shape (R, G, waves + 1)
-        ``Σ w c_k r`` of each group, and its weight.
+        ``Σ w c_k r`` of each group, then its weight.
     cells : mapping of name to ndarray of shape (R, cells, 6)
     rows : mapping of name to ndarray of shape (R,)
-        Rows with weight.
+        Numbers of rows with weight.
     """
 
     ranked: RankCounts
@@ -163,7 +163,7 @@ class GroupSums:
     dropped: int = 0
 
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
-        """Add rows; ValueError for bad ones, and then none."""
+        """Add rows; ValueError if one is bad, and then none is added."""
         try:
             keys, code = np.unique(groups, return_inverse=True)
         except TypeError as error:
@@ -211,7 +211,7 @@ class GroupSums:
         return out
 
     def widen(self, sums: Accumulator, *, alone: bool) -> None:
-        """Add the effects of groups to sums of the same rows; none where these are ``alone``, each a group."""
+        """Add the effects of groups to sums of the same rows; none if each row is ``alone`` in its group."""
         sums.groups = group_keys(self.keys)
         totals = sums.required_totals()
         if alone:
@@ -229,7 +229,7 @@ class GroupSums:
         return effects_of(self.residuals(name, integral=integral))
 
     def residuals(self, name: str, *, integral: bool) -> GroupedResiduals:
-        """Sums that these are made of."""
+        """Sums that the design effects are computed from."""
         groups, cells = self.groups[name], self.cells[name]
         wave = np.cos(np.pi * np.arange(WAVES) * mid_ranks(self.ranked.counts[name])[..., None])  # (R, cells, waves)
         total = groups[:, :, WAVES].sum(axis=1)

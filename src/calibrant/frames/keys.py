@@ -1,4 +1,4 @@
-"""One aggregation for one column of probabilities: its key, its sums, and the conditions of bad rows."""
+"""One aggregation for one column of probabilities: its key, its sums, and the conditions for bad rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OTHER, HIT, BAD, MINUS = range(4)
 _OUTCOMES = 4
 _PREFIX = "_calibrant_"
 _REASON = _PREFIX + "reason"
-#: Whole numbers up to here are held exactly.
+#: Whole numbers up to these are exact, by type.
 _HELD = {nw.Float32: 2.0**24, nw.Float64: 2.0**53}
 
 
 @dataclass(frozen=True, eq=False)
 class KeyTable:
-    """Sums of a frame's rows by key, decoded: one entry a key in each column.
+    """Sums of a frame's rows by key, decoded: one entry per key in each column.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class KeyTable:
         Values of the columns of subgroups and of periods.
     outcome : ndarray of int
     step : ndarray of int
-        Twice the number of the cell, for scores on its lower node; one more for those within it.
+        Twice the number of the cell for scores on its lower node; one more for scores within it.
     bins : tuple of ndarray of int
-        Slot of each of the bins that were asked for.
+        Slot of each key in each requested set of bins.
     sums : mapping of name to ndarray
-        ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is not a whole number;
-        ``offset`` of positions within cells, ``square`` of scores, and ``loss``, the logarithms of the chances that
-        were given to what came; all weighted.
+        ``n`` counts rows; ``w, w2, parts`` are sums of weights, of their squares, and rows whose weight is not a whole
+        number; ``offset`` sums positions within cells, ``square`` squared scores, and ``loss`` the logarithms of the
+        probabilities of the observed classes; all weighted.
     """
 
     parts: tuple[Any, ...]
@@ -58,7 +58,7 @@ class KeyTable:
 
     @property
     def good(self) -> AnyArray:
-        """Which keys are of rows that can be read."""
+        """Which keys belong to valid rows."""
         return np.asarray(self.outcome != BAD)
 
     @property
@@ -85,7 +85,7 @@ class KeyTable:
 
 
 def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
-    """Possible faults of a row with their conditions, in order: for the second query, which finds the fault."""
+    """Possible faults of a row and their conditions, in order, for the second query, which finds the fault."""
     found: list[tuple[str, Any]] = []
     possible = (0, 1) if c.truths else c.possible
     alone = not c.truths and set(possible) <= {-1, 0, 1}
@@ -138,17 +138,17 @@ def no_group(c: FrameColumns) -> Any:
 
 
 def without_group(c: FrameColumns) -> tuple[int, int]:
-    """Rows whose group is missing, and all rows."""
+    """Numbers of rows whose group is missing, and of all rows."""
     lost = c.frame.select(_calibrant_g=no_group(c).cast(nw.Int64), _calibrant_n=nw.lit(1, nw.Int64))
     table = collected(lost.select(nw.col("_calibrant_g").sum(), nw.col("_calibrant_n").sum()))
     return int(table["_calibrant_g"].to_list()[0] or 0), int(table["_calibrant_n"].to_list()[0] or 0)
 
 
 def aggregate(c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
-    """Sums by key of the rows of a frame with one column of probabilities, by one aggregation.
+    """Sums by key of the rows of a frame with one column of probabilities, from one aggregation.
 
-    Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
-    which looks at each row first.
+    Rows are assumed valid at first. If some are not, or have labels other than 0 and 1, a second aggregation checks
+    each row.
     """
     # Spark's floor overflows where a score is not a number.
     if c.plain and not _is_spark(c.frame):
@@ -165,7 +165,7 @@ def _is_spark(frame: Any) -> bool:
 
 
 def _as_they_are(c: FrameColumns) -> dict[str, Any]:
-    """Score, outcome and weight of a row, and whether they can be."""
+    """Score, outcome and weight of a row, and whether they are valid."""
     s, o = nw.col(c.probs[0]), nw.col(c.label)
     found = {"s": s, "o": o, "good": _between(s, 0, 1)}
     if c.kind == nw.Boolean:
@@ -179,7 +179,7 @@ def _as_they_are(c: FrameColumns) -> dict[str, Any]:
 
 
 def _looked_at(c: FrameColumns) -> dict[str, Any]:
-    """Score, outcome and weight; 0 in bad rows, whose outcome says so. Noise beyond [0, 1] is moved onto the ends."""
+    """Score, outcome and weight; 0 in bad rows, whose outcome is BAD. Rounding noise beyond [0, 1] is clipped."""
     probability, label, positive = nw.col(c.probs[0]).cast(c.scores), nw.col(c.label), c.positive or 0
     good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
     if c.weight is not None:
@@ -196,7 +196,7 @@ def _looked_at(c: FrameColumns) -> dict[str, Any]:
 
 
 def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
-    """One GROUP BY. Keys are whole numbers in the scores' own arithmetic where that holds them, and cast once."""
+    """Run one GROUP BY. Keys are whole numbers, computed in the scores' own type if exact there, and cast once."""
     sizes, steps = [need.edges.n_bins + 2 for need in needs], 2 * cells + 1
     largest = _OUTCOMES * float(np.prod(sizes)) * steps
     kind = c.scores if largest < _HELD[c.scores] else nw.Float64
@@ -248,7 +248,7 @@ def _between(value: Any, low: float, high: float) -> Any:
 
 
 def weight_fits(weight: Any) -> Any:
-    """Whether a weight, of an expression or an array, is finite and not negative."""
+    """Whether a weight (an expression or an array) is finite and not negative."""
     return (weight >= 0) & (weight < float("inf"))
 
 
@@ -260,7 +260,7 @@ def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
 
 
 def _slot(edges: Edges, s: Any, x: Any, c: FrameColumns) -> Any:
-    """As :meth:`Edges.slots`, with the roundings of the scores' dtype."""
+    """As :meth:`Edges.slots`, with the rounding of the scores' dtype."""
     if not edges.uniform:
         return reduce(add, ((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps)), x * 0.0 + 1.0)
     low, factor, shift = (nw.lit(v, c.scores) for v in edges.steps(c.eps))

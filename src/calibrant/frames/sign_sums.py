@@ -1,4 +1,4 @@
-"""Tests by signs of groups, of subgroups of a frame's rows: sums of each group in ranges of scores, by a last pass."""
+"""Sums of each group in ranges of scores, from a last pass: the input of tests of subgroups by signs of groups."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .batches import added
 from .frame_columns import FrameColumns
 from .group_effects import GroupSums, RankCounts, shared_codes
 
-#: Numbers that are kept of all subgroups; and ranges of scores, and bundles of groups, that are kept at least and most.
+#: Most numbers kept for all subgroups, fewest ranges of scores; and limits of the number of bundles of groups.
 _NUMBERS, _LEAST_RANGES = 1 << 23, 32
 _LEAST_BUNDLES, _MOST_BUNDLES = 256, 2048
 
 
 class SubgroupOfGroups(NamedTuple):
-    """A subgroup: its groups and the bundle of each, its bundles, both sorted, and cells that end ranges of scores."""
+    """A subgroup: its sorted groups and their bundles, its sorted bundles, and the last cells of ranges of scores."""
 
     keys: AnyArray
     bundle: IntArray
@@ -35,21 +35,21 @@ class SubgroupOfGroups(NamedTuple):
 
 @dataclass(eq=False)
 class SignSums:
-    """Sums of a subgroup's rows by bundles of groups: whole groups, each by itself where these are not very many.
+    """Sums of a subgroup's rows by bundles of whole groups; one group per bundle unless there are very many.
 
     Attributes
     ----------
     ranked : RankCounts
-        How rows become those of the problem.
+        Turns rows into those of the problem.
     about : SubgroupOfGroups
     pooled : PooledMap or None
         Curve of all rows.
     tables : ndarray of shape (2, bundles, ranges)
-        Of ``w`` and ``w (o - s)``.
+        Sums of ``w`` and of ``w (o - s)``.
     scores : ndarray of shape (bundles, 1 + d)
-        Of ``w (o - c)``, c the curve, and times its columns.
+        Sums of ``w (o - c)``, with the curve c, and of its products with the columns of the curve.
     squares : ndarray of shape (4,)
-        Of ``w² (o - s)²`` and ``w² s (1 - s)``, and the same of the curve.
+        Sums of ``w² (o - s)²`` and ``w² s (1 - s)``, and the same with the curve in place of the score.
     """
 
     ranked: RankCounts
@@ -61,7 +61,7 @@ class SignSums:
     dropped: int = 0
 
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
-        """Add rows; ValueError for bad ones, and then none."""
+        """Add rows; ValueError if one is bad, and then none is added."""
         _, _, problem, rows = next(iter(self.ranked.problems(y, p, w, groups)))
         distinct, code = np.unique(groups, return_inverse=True)
         place = self.about.bundle[np.searchsorted(self.about.keys, distinct)]
@@ -105,9 +105,9 @@ def signed(
     design: float,
     domain: tuple[float, float],
 ) -> tuple[SubgroupCells, GroupScores | None]:
-    """Cells of one bundle of groups each, and scores of bundles: what tests by signs read; one pass over the rows.
+    """Cells of one bundle each, and scores of bundles: the input of tests by signs, from one pass over the rows.
 
-    ``cells`` are those of the subgroups of rows with weight, in the order of ``values``, which name their tallies.
+    ``cells`` are those of the subgroups of rows with weight, in the order of ``values``, the keys of ``tallies``.
     """
     coarse = cells.coarse
     pooled = PooledMap.of(coarse, design)

@@ -49,20 +49,20 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     several : bool
         Whether several columns were named.
     dropped : int
-        Rows that were left out as bad.
+        Number of rows left out as invalid.
     library : str or None
-        Library of the frame, in which tables are given.
+        Library of the frame, and of the tables that results return.
     every : str or None
         Length of a period, where subgroups are periods.
     followed : str or None
         Name of the column of subgroups that are followed over the periods: ``columns`` has the periods of each.
     whole : int, default 1
-        How many of the columns together have all rows.
+        Number of columns that together contain all rows.
 
     See Also
     --------
-    calibrant.from_frame : Makes it, with ``by``.
-    calibrant.subgroup_calibration : The report on rows in memory.
+    calibrant.from_frame : Returns it, with ``by``.
+    calibrant.subgroup_calibration : The same report from rows in memory.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     ) -> None:
         self._columns, self._several, self._library, self._every = tuple(columns), several, library, every
         self._followed, self._whole = followed, whole
-        #: Rows that were left out as bad, those of subgroups without another row too.
+        #: Number of rows left out as invalid, including those of subgroups without a valid row.
         self.dropped = dropped
         self._places = {
             (column.name, value) if several else value: (column, place)
@@ -108,7 +108,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     @property
     def summary(self) -> str:
-        """Rows and subgroups."""
+        """Number of rows and of subgroups."""
         if self._every is not None:
             both = " and subgroup" if self._followed else ""
             return f"Sums of {self.n_samples:,} rows by {self._every}{both}; over_time() follows them."
@@ -123,7 +123,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     @property
     def n_samples(self) -> int:
-        """Rows of all subgroups."""
+        """Number of rows of all subgroups."""
         return sum(int(column.n_samples.sum()) for column in self._columns[: self._whole])
 
     def subgroups(
@@ -137,23 +137,23 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         n_resamples: int = 1999,
         random_state: RandomState = 0,
     ) -> SubgroupReport:
-        """Calibration subgroup by subgroup: what :func:`calibrant.subgroup_calibration` says of the rows.
+        """Calibration of each subgroup, as :func:`calibrant.subgroup_calibration` estimates it from rows.
 
         Parameters
         ----------
         estimator : "auto" or one that reads sums, default "auto"
-            Exact where its sums were kept (see :class:`Accumulator`), else of rows moved within a cell.
+            Exact where its sums were kept (see :class:`Accumulator`), else computed from rows moved within a cell.
 
         Raises
         ------
         ValueError
-            For a notion of several problems, as there.
+            For a notion of several problems.
         TypeError
             For an estimator that needs the rows.
 
         Notes
         -----
-        Of rows in groups, p-values by signs are of so many groups at most as :meth:`over_time` says. Cost that of
+        For rows in groups, p-values by signs use at most as many groups as in :meth:`over_time`. Cost: that of
         :func:`calibrant.subgroup_calibration`, without the pass over the rows.
         """
         options = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
@@ -166,30 +166,30 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     def over_time(
         self, estimator: str | CellEstimator = "auto", *, level: float = 0.95, random_state: RandomState = 0
     ) -> CalibrationOverTime:
-        """Calibration period by period and when it changed: what :func:`calibrant.calibration_over_time` says of rows.
+        """Calibration of each period and when it changed, as :func:`calibrant.calibration_over_time` from rows.
 
-        Changes are looked for between periods: the one in which a change is, and its neighbours, are its interval. With
+        Changes are located between periods: the interval of a change is its period and the neighbouring ones. With
         ``by`` of :func:`calibrant.from_frame` each subgroup is followed, and ``.courses`` has them all.
 
         Parameters
         ----------
         estimator : "auto" or one that reads sums, default "auto"
-            Exact where its sums were kept (see :class:`Accumulator`), else of rows moved within a cell.
+            Exact where its sums were kept (see :class:`Accumulator`), else computed from rows moved within a cell.
 
         Raises
         ------
         ValueError
-            Where subgroups are not periods (``time`` and ``every`` of :func:`calibrant.from_frame`), or times are
-            missing; and for a notion of several problems.
+            If subgroups are not periods (``time`` and ``every`` of :func:`calibrant.from_frame`), if times are
+            missing, and for a notion of several problems.
         TypeError
             For an estimator that needs the rows.
 
         Notes
         -----
-        Of rows in groups, design effects are those of the rows, and the p-values of periods and of their difference are
-        by signs of groups, the same in all periods. Beyond 2,048 groups (256 of very many periods) signs are those of
-        bundles of whole groups, which are independent too; and where all periods have more than 8 million pairs of a
-        group and a score, running sums are looked at after ranges of equal weight, at least 32 a period. Cost that of
+        For rows in groups, design effects are those of the rows, and the p-values of periods and of their difference
+        use random signs of groups, the same in all periods. Beyond 2,048 groups (256 with very many periods) bundles of
+        whole groups, which are independent too, share a sign. With more than 8 million pairs of a group and a score in
+        all periods, running sums are evaluated after ranges of equal weight, at least 32 per period. Cost: that of
         :func:`calibrant.calibration_over_time`, without the passes over the rows.
         """
         if self._every is None:
@@ -220,25 +220,25 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         return reader, (notion.name, label, self.n_samples)
 
 
-#: Sums by a name of some subgroups with weight side by side; None where they were not kept.
+#: Sums, by name, of some subgroups with weight, side by side; None if they were not kept.
 _Kept = Callable[[Any, slice], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class SubgroupsOfSums(SubgroupProblems):
-    """The subgroups of a column, of which sums were kept.
+    """The subgroups of a column whose sums were kept.
 
     Attributes
     ----------
     accumulator : callable
-        Makes that of one subgroup, by its place.
+        Returns the accumulator of one subgroup, by its index.
     kept : callable or None
-        See above; None where there are several problems.
+        Function that returns kept sums; None for several problems.
     domain : tuple of float
     effects : ndarray of shape (H, 5) or None
-        Design effects of the subgroups with weight, of rows in groups.
+        For rows in groups, design effects of the subgroups with weight.
     signed : tuple of SubgroupCells and GroupScores, or None
-        What their tests by signs of groups read.
+        Input of their tests by signs of groups.
     """
 
     accumulator: Callable[[int], Accumulator]
@@ -257,7 +257,7 @@ class SubgroupsOfSums(SubgroupProblems):
         return None if self.signed is None else self.signed[1]
 
     def sums(self, estimator: CellEstimator, some: slice) -> Any:
-        """Sums that were kept, or of rows moved within a cell."""
+        """Kept sums, or sums of rows moved within a cell."""
         effects = None if self.effects is None else self.effects[some]
         found = None if self.kept is None else self.kept(estimator._needs(self.domain), some)
         if found is None:
@@ -301,7 +301,7 @@ class SubgroupsOfSums(SubgroupProblems):
         return replace(found, cells=cells, design=design, effects=effects, signed=signs)
 
     def each(self) -> Iterator[Problem]:
-        """Rows as far as they are known."""
+        """Rows, moved within a cell."""
         return (self.cells.as_rows(slice(i, i + 1), self.domain)[0] for i in range(self.cells.n_subgroups))
 
 
@@ -370,7 +370,7 @@ def stacked(sums: Sequence[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a column, however an engine and its batches write it: dates without their zone and their kind."""
+    """A value of a column in the form common to an engine and its batches: dates without zone, as datetimes."""
     if not isinstance(value, dt.date):
         return value
     return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())

@@ -1,4 +1,4 @@
-"""Results of LLM evaluations as `Predictions`: logs of lm-evaluation-harness and inspect_ai, and tables."""
+"""Read results of LLM evaluations as `Predictions`: logs of lm-evaluation-harness and inspect_ai, and tables."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""One answer of a log, before it is decided where its confidence comes from."""
+"""One answer of a log, before the source of its confidence is chosen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.types import FloatArray, Label
 
-#: Values of scores in words: those of inspect_ai, and what tables say.
+#: Values of scores as text: those of inspect_ai and of tables.
 _RIGHT = frozenset({"c", "correct", "right", "true", "yes", "1", "1.0"})
 _WRONG = frozenset({"i", "incorrect", "wrong", "false", "no", "0", "0.0"})
 _REFUSED = frozenset({"n", "noanswer", "no answer", "refused"})
@@ -22,21 +22,21 @@ class Answer:
     Attributes
     ----------
     id : label
-        The question: repeats have the same.
+        Identifier of the question, the same for repeats.
     correct : bool or None
-        None where it is neither right nor wrong; ``fault`` then says why.
+        Whether the answer is right; None if it is neither right nor wrong (``fault`` then says why).
     likelihood : float or None
-        Probability of the answer, by the model's log-probabilities.
+        Probability of the answer from the model's log-probabilities.
     options : ndarray of shape (K,) or None
         Probability of each option.
     target : int or None
         Position of the right option.
     scored : object
-        Confidence that a scorer, or a table, has.
+        Confidence given by a scorer or a table.
     text : str
-        What the model wrote.
+        Text that the model wrote.
     fault : str or None
-        Why this answer cannot be used.
+        Reason why the answer cannot be used.
     """
 
     id: Label
@@ -50,7 +50,7 @@ class Answer:
 
 
 def judged(value: Any) -> tuple[bool | None, str | None]:
-    """Whether a score says right or wrong; or neither, and why."""
+    """Whether a score means right (True), wrong (False) or neither (None), and in that case why."""
     if isinstance(value, (bool, int, float, np.bool_, np.number)):
         if value in (0, 1):
             return bool(value), None

@@ -1,4 +1,4 @@
-"""Logs of samples that lm-evaluation-harness writes (``--log_samples``): one answer a line."""
+"""Logs of samples written by lm-evaluation-harness (``--log_samples``): one answer per line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..data.columns import some
 from ..data.types import AnyArray, FloatArray
 from .answer import Answer, judged
 
-#: Scores whose options are compared by their log-likelihood, and by that over their length in characters, or bytes.
+#: Scores that compare options by log-likelihood, or by log-likelihood divided by length in characters or bytes.
 _BY_OPTIONS = ("acc", "acc_norm", "acc_bytes")
-#: Keys of a line that are no scores.
+#: Keys of a line that are not scores.
 _OTHERS = frozenset(
     (
         *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
@@ -25,7 +25,7 @@ _OTHERS = frozenset(
 
 
 def is_harness(row: Any) -> bool:
-    """Whether a line is one of such a log."""
+    """Whether a line belongs to such a log."""
     return isinstance(row, dict) and {"doc_id", "target", "filtered_resps"} <= row.keys()
 
 
@@ -40,7 +40,7 @@ def harness_answers(rows: Sequence[dict[str, Any]], score: str | None) -> list[A
 
 
 def _chosen(rows: Sequence[dict[str, Any]], score: str | None) -> tuple[str, Sequence[dict[str, Any]]]:
-    """Name of the score, and the lines of its filter."""
+    """Name of the score, and the lines with its filter."""
     metric, _, chosen = (score or "").partition(",")
     filters = list(dict.fromkeys(str(row.get("filter", "none")) for row in rows))
     metrics = list(dict.fromkeys(m for row in rows for m in row.get("metrics") or row.keys() - _OTHERS))
@@ -57,12 +57,12 @@ def _chosen(rows: Sequence[dict[str, Any]], score: str | None) -> tuple[str, Seq
 
 
 def _question(row: dict[str, Any]) -> Any:
-    """The question: by its contents, as several tasks count theirs from 0."""
+    """Identifier of the question: a hash of its contents if there is one, as every task numbers questions from 0."""
     return row.get("doc_hash", row["doc_id"])
 
 
 def _written(row: dict[str, Any], metric: str) -> Answer:
-    """An answer that was written."""
+    """An answer that the model wrote."""
     correct, fault = judged(row.get(metric))
     text = "\n".join(map(str, _flat((row.get("resps") or row["filtered_resps"])[:1])))
     return Answer(id=_question(row), correct=correct, text=text, fault=fault)
@@ -77,7 +77,7 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 def _loglikelihoods(row: dict[str, Any], metric: str) -> FloatArray | None:
-    """Log-likelihood of each option, over its length where the score asks for that; None where there are none."""
+    """Log-likelihood of each option, divided by its length if the score requires it; None if there are none."""
     pairs = row["filtered_resps"]
     if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
         return None
@@ -94,7 +94,7 @@ def _loglikelihoods(row: dict[str, Any], metric: str) -> FloatArray | None:
 
 
 def _options(row: dict[str, Any], n: int) -> list[str]:
-    """Texts of the options: what the model was given after the question, without the space between the two."""
+    """Texts of the options, as the model received them after the question, without the space between the two."""
     given = row.get("arguments") or ()
     calls = list(given.values()) if isinstance(given, dict) else list(given)
     texts = [str(call["arg_1"] if isinstance(call, dict) else call[1]) for call in calls[:n]]
@@ -106,7 +106,7 @@ def _options(row: dict[str, Any], n: int) -> list[str]:
 
 
 def _targets(rows: Sequence[dict[str, Any]], metric: str, values: Sequence[FloatArray | None]) -> list[AnyArray | None]:
-    """Right options of each question. Targets are positions or texts, whichever agrees with the scores of the log."""
+    """Right options of each question; targets are positions or texts, whichever agrees with the scores of the log."""
     for by_text in (False, True):
         found = [None if v is None else _positions(row, len(v), by_text) for row, v in zip(rows, values, strict=True)]
         agrees = (
@@ -130,7 +130,7 @@ def _targets(rows: Sequence[dict[str, Any]], metric: str, values: Sequence[Float
 
 
 def _positions(row: dict[str, Any], n: int, by_text: bool) -> AnyArray | None:
-    """Positions of the right options; None where the target cannot be read so."""
+    """Positions of the right options; None if the target cannot be read this way."""
     target = row["target"]
     try:
         if isinstance(target, str) and target.startswith("["):  # as logs say several
@@ -147,7 +147,7 @@ def _positions(row: dict[str, Any], n: int, by_text: bool) -> AnyArray | None:
 
 
 def _of_options(row: dict[str, Any], values: FloatArray | None, target: AnyArray | None, metric: str) -> Answer:
-    """The option that is most likely."""
+    """The most likely option as an answer."""
     if values is None or target is None or len(values) < 2:
         return Answer(id=_question(row), correct=None, fault="no log-likelihoods of two options")
     if np.isnan(values).any() or values.max() in (-np.inf, np.inf):

@@ -1,4 +1,4 @@
-"""Logs that inspect_ai writes: JSON, and archives called ``.eval``."""
+"""Logs written by inspect_ai: JSON and ``.eval`` archives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .answer import Answer, judged
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive with samples in it."""
+    """Whether a file is an archive that contains samples."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -72,7 +72,7 @@ def _answer(sample: dict[str, Any], scorer: str) -> Answer:
 
 
 def _likelihood(output: dict[str, Any], answer: Any) -> float | None:
-    """Probability of the tokens that the answer consists of, where it stands last; None where they are not found."""
+    """Probability of the tokens of the last occurrence of the answer; None if they are not found."""
     choices = output.get("choices") or [{}]
     tokens = (choices[0].get("logprobs") or {}).get("content") or []
     found = list(re.finditer(rf"(?<!\w){re.escape(str(answer or ''))}(?!\w)", "".join(t["token"] for t in tokens)))

@@ -27,26 +27,26 @@ from .harness import harness_answers, is_harness
 from .inspect_logs import archived_samples, inspect_answers, is_archive, is_inspect
 from .stated import read_stated, said_in
 
-#: Outcomes, and places where a confidence can come from.
+#: Outcomes, and sources of a confidence.
 _OUTCOMES, _SOURCES = ("correct", "option"), ("auto", "likelihood", "stated")
-#: Columns of a plain table, the first of which may be missing.
+#: Columns of a plain table; the first is optional.
 _COLUMNS = ("id", "confidence", "correct")
-#: Bytes of a file by which its kind is told.
+#: Bytes of a file that are read to determine its kind.
 _HEAD = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answers(Predictions):
-    """Predictions of a language model, with the questions that they answer: what :func:`read` returns.
+    """Predictions of a language model, with the questions that they answer, as returned by :func:`read`.
 
-    They are :class:`calibrant.Predictions`, which all functions take; one row is one answer.
+    They are :class:`calibrant.Predictions`, which all functions accept; each row is one answer.
 
     Parameters
     ----------
     probs : ndarray of shape (n,) or (n, K)
         Confidence of each answer, or the probability of each option.
     truth : ndarray of shape (n,)
-        1 where the answer is right; or the position of the right option.
+        1 if the answer is right, else 0; or the position of the right option.
     weights : ndarray of shape (n,) or None
         None.
     classes : tuple
@@ -58,20 +58,20 @@ class Answers(Predictions):
     logs : ndarray of shape (n, K) or None
         None.
     groups : ndarray of shape (n,) or None
-        Codes of the questions, where one has several answers.
+        Codes of the questions if one has several answers.
     library : str or None
-        That of a data frame which was read.
+        Library of the data frame, if one was read.
     ids : tuple of labels, optional
-        The question of each row; repeats of one have the same, and are a group.
+        The question of each row; repeats of a question share it and form a group.
     unread : mapping of str to int, optional
-        Answers of the log that have no row here, counted by the reason.
+        Number of answers of the log without a row here, by reason.
     read_from : str, optional
-        Where the confidences were read.
+        Source of the confidences.
 
     See Also
     --------
-    calibrant.llm.read : Makes them.
-    calibrant.Predictions : Those of any classifier.
+    calibrant.llm.read : Returns them.
+    calibrant.Predictions : Predictions of any classifier.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Answers(Predictions):
 
     @property
     def summary(self) -> str:
-        """Answers, questions, and what is missing."""
+        """Numbers of answers, of questions and of unread answers, and the source of the confidences."""
         missing = sum(self.unread.values())
         left = f"; {missing:,} more could not be read" if missing else ""
         return f"{self.n_samples:,} answers to {len(set(self.ids)):,} questions{left}; confidence: {self.read_from}."
@@ -119,65 +119,65 @@ def read(
     outcome: str = "correct",
     words: Mapping[str, float] | None = None,
 ) -> Answers:
-    r"""Read the results of an LLM evaluation: how confident each answer was, and whether it was right.
+    r"""Read the results of an LLM evaluation: the confidence of each answer, and whether it was right.
 
     Parameters
     ----------
     log : path, or data frame
         A log of samples by lm-evaluation-harness (``samples_*.jsonl``, written with ``--log_samples``); a log of
         inspect_ai (``.eval`` or ``.json``); or a table (CSV, NDJSON, Parquet, Arrow, or a data frame) with the columns
-        ``id``, ``confidence`` and ``correct``, of which ``id`` may be missing. Known by contents, not by name.
+        ``confidence``, ``correct`` and, optionally, ``id``. Logs are recognised by their contents, not by name.
     score : str, optional
-        The score that says which answers are right, where a log has several: for lm-evaluation-harness ``"acc"``
-        (default), ``"acc_norm"`` and ``"acc_bytes"``, which divide log-likelihoods of options by their length, or as in
-        ``"exact_match,strict-match"`` with its filter; for inspect_ai a scorer.
+        The score that decides which answers are right, if a log has several. For lm-evaluation-harness: ``"acc"``
+        (default), ``"acc_norm"`` and ``"acc_bytes"``, which divide log-likelihoods of options by their length, or a
+        score with its filter, as in ``"exact_match,strict-match"``. For inspect_ai: the name of a scorer.
     confidence : {"auto", "likelihood", "stated"}, default "auto"
-        ``"likelihood"``: the model's probability of its answer. Among options it is the largest of
-        ``exp(l_k) / Σ_j exp(l_j)``, l their log-likelihoods as ``score`` compares them; of a written answer
-        ``exp`` of the sum of log-probabilities of its tokens. ``"stated"``: what the scorer has in its metadata as
-        ``confidence``, else what the text says after "Confidence:", as :func:`stated_confidence` reads it.
-        ``"auto"``: the scorer's where it has any, else the likelihood where there is any, else what the text says.
+        ``"likelihood"``: the model's probability of its answer. With options it is the largest of
+        ``exp(l_k) / Σ_j exp(l_j)``, where l are their log-likelihoods as ``score`` compares them; for a written answer
+        it is ``exp`` of the sum of the log-probabilities of its tokens. ``"stated"``: ``confidence`` in the scorer's
+        metadata, else the text after "Confidence:"; both are read by :func:`stated_confidence`. ``"auto"``: the
+        scorer's confidence if there is any, else the likelihood if there is any, else the text.
     outcome : {"correct", "option"}, default "correct"
-        ``"correct"``: a row has one score, the confidence, and its outcome is whether the answer was right; questions
-        may have any number of options. ``"option"``: a column for each option (0, 1, …), and the right one is the
-        label, where all questions of a log of lm-evaluation-harness have as many. Options are then what classes are
-        elsewhere: ``notion="confidence"`` asks the same as ``"correct"`` does, others ask more.
+        ``"correct"``: each row has one score, the confidence, and its outcome is whether the answer was right;
+        questions may have any number of options. ``"option"``: one column per option (0, 1, …), with the right option
+        as the label, for logs of lm-evaluation-harness in which all questions have equally many. Options are then the
+        classes: ``notion="confidence"`` measures the same as ``"correct"``, other notions require more.
     words : mapping of str to float, optional
-        Probabilities of terms, such as ``{"high": 0.9}``, beside the table of :func:`stated_confidence`.
+        Probabilities of terms, such as ``{"high": 0.9}``, in addition to the table of :func:`stated_confidence`.
 
     Returns
     -------
     Answers
-        :class:`calibrant.Predictions` with classes ``"wrong"`` and ``"correct"``, or options. Repeats of a question
-        (epochs, several runs in one file, equal ``id``) are ``groups``. ``.ids`` has the questions, ``.unread``
-        counts answers that are not among the rows.
+        :class:`calibrant.Predictions` with the classes ``"wrong"`` and ``"correct"``, or the options. Repeats of a
+        question (epochs, several runs in one file, equal ``id``) form ``groups``. ``.ids`` has the questions;
+        ``.unread`` counts the answers that are not among the rows.
 
     Raises
     ------
     ValueError
-        For a file of another kind, a log with several scores, options whose scores are not those that the log has,
-        and where no answer can be read.
+        For a file of another kind, a log with several scores and no ``score``, options that do not reproduce the
+        scores of the log, and if no answer can be read.
     ImportError
         For tables in files without polars, and archives of inspect_ai without zipfile-zstd (extra ``llm``).
 
     Warns
     -----
     UnreadAnswersWarning
-        Once, with the number of refusals and of other answers that have no confidence that can be read, or are neither
-        right nor wrong. An accuracy that a tool reports counts such answers as wrong; the rows here lack them.
+        Once, with the number of answers that refuse, have no readable confidence, or are neither right nor wrong. The
+        accuracy that a tool reports counts such answers as wrong; they have no row here.
 
     See Also
     --------
-    calibrant.report : What to do with the result; pass it in place of ``y_true`` and ``y_prob``.
-    calibrant.llm.stated_confidence : Probabilities of words and numbers.
+    calibrant.report : Takes the result in place of ``y_true`` and ``y_prob``.
+    calibrant.llm.stated_confidence : Converts words and numbers to probabilities.
     calibrant.llm.Answers : The result, field by field.
 
     Notes
     -----
-    Questions of lm-evaluation-harness are told apart by their contents (``doc_hash``), so that logs of several tasks,
-    or runs, may be put into one file. The harness scores one answer of its repeats (``repeats: 5``), the
-    one that its filter leaves. Scores between wrong and right ("P" of inspect_ai) are counted as unread. Cost: one
-    pass over the file, whose parsed lines, or samples, are in memory.
+    Questions of lm-evaluation-harness are identified by their contents (``doc_hash``), so logs of several tasks or runs
+    may be concatenated into one file. Among repeats (``repeats: 5``) the harness scores only the answer that its filter
+    selects. Scores between wrong and right ("P" of inspect_ai) are counted as unread. Cost: one pass over the file,
+    whose parsed lines or samples are held in memory.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def read(
 
 
 def as_answers(answers: list[Answer], confidence: str = "auto", words: Mapping[str, float] | None = None) -> Answers:
-    """Rows with a confidence each, and whether the answer is right."""
+    """Rows with one confidence each, whose outcome is whether the answer is right."""
     values, faults, source = _confidences(answers, confidence, words)
     kept, unread = _kept(answers, faults)
     found = list(compress(answers, kept))
@@ -233,7 +233,7 @@ def _with(rows: Predictions, found: list[Answer], unread: Mapping[str, int], sou
 
 
 def _groups(found: list[Answer]) -> list[str] | None:
-    """Questions, where one is repeated."""
+    """Questions if one is repeated, else None."""
     names = [str(a.id) for a in found]
     return names if 1 < len(set(names)) < len(names) else None
 
@@ -241,7 +241,7 @@ def _groups(found: list[Answer]) -> list[str] | None:
 def _confidences(
     answers: list[Answer], wanted: str, words: Mapping[str, float] | None
 ) -> tuple[FloatArray, list[str | None], str]:
-    """Confidence of each answer, why each that is NaN is, and where they were read."""
+    """Confidence of each answer, the reason for each NaN, and the source."""
     likely = np.array([np.nan if a.likelihood is None else a.likelihood for a in answers], dtype=np.float64)
     scored = any(a.scored is not None for a in answers)
     if wanted == "likelihood" or (wanted == "auto" and not scored and not np.isnan(likely).all()):
@@ -251,7 +251,7 @@ def _confidences(
 
 
 def _kept(answers: list[Answer], faults: list[str | None]) -> tuple[Any, dict[str, int]]:
-    """Which answers are read, and how many are not for which reason; a warning says so."""
+    """Mask of the answers that are read, and the numbers of others by reason, with a warning."""
     why = [a.fault or fault for a, fault in zip(answers, faults, strict=True)]
     unread = dict(Counter(reason for reason in why if reason is not None).most_common())
     if not unread:
@@ -265,12 +265,12 @@ def _kept(answers: list[Answer], faults: list[str | None]) -> tuple[Any, dict[st
 
 
 def is_log(path: Path | str) -> bool:
-    """Whether a file is a log that :func:`read` knows by its contents, tables aside."""
+    """Whether :func:`read` recognises a file as a log (not a table) by its contents."""
     return _kind(Path(path)) is not None
 
 
 def _kind(path: Path) -> str | None:
-    """Tool whose log a file is, by how it begins."""
+    """Kind of log that a file is, by its first bytes; None if it is not a log."""
     if not os.path.isfile(path):  # which is false, too, of names too long for a file
         return None
     if is_archive(path):
@@ -292,7 +292,7 @@ def _kind(path: Path) -> str | None:
 
 
 def _in_json(path: Path, kind: str) -> list[dict[str, Any]]:
-    """Lines, or samples, of a log."""
+    """Lines or samples of a log."""
     with path.open(encoding="utf-8") as file:
         if kind == "harness" and file.read(1) != "[":
             file.seek(0)

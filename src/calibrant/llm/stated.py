@@ -1,4 +1,4 @@
-"""Confidences that are stated in words and numbers."""
+"""Confidences stated in words and numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_list, check_names, check_number, is_real
 from ..data.types import FloatArray
 
-#: Terms of Intelligence Community Directive 203 (2015), D.6.e(2)(a), with the middle of the range that each stands for.
+#: Terms of Intelligence Community Directive 203 (2015), D.6.e(2)(a), with the midpoint of the range of each.
 _TERMS = {
     ("almost no chance", "remote"): 0.03,
     ("very unlikely", "highly improbable"): 0.125,
@@ -21,7 +21,7 @@ _TERMS = {
     ("very likely", "highly probable"): 0.875,
     ("almost certain", "almost certainly", "nearly certain"): 0.97,
 }
-#: Words that say nothing of how likely.
+#: Words that carry no probability.
 _FILLING = frozenset(
     (
         *("a", "about", "am", "an", "approximately", "around", "at", "chance", "confidence", "confident", "i", "i'm"),
@@ -38,47 +38,47 @@ _REFUSAL = re.compile(
     r"none|n/?a|nan|null|unknown|sorry)\b",
     re.IGNORECASE,
 )
-#: The rest of a line that begins with the word, without what stands in parentheses.
+#: The rest of the line after such a word; parentheses are removed later.
 _LABELLED = re.compile(r"\b(?:confidence|probability|certainty)\b([^\n]*)", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 REFUSED, UNREADABLE, UNCLEAR = "refused", "unreadable", "on an unclear scale"
 
 
 def stated_confidence(texts: Any, *, words: Mapping[str, float] | None = None) -> FloatArray:
-    """Probabilities that are stated as ``"85 %"``, ``"0.85"``, ``"8/10"``, ``"8 out of 10"`` or ``"very likely"``.
+    """Read probabilities stated as ``"85 %"``, ``"0.85"``, ``"8/10"``, ``"8 out of 10"`` or ``"very likely"``.
 
     Parameters
     ----------
     texts : sequence of str or numbers
-        What was stated, one each.
+        Statements, one per probability.
     words : mapping of str to float, optional
-        Probabilities of more terms, or other ones of these. The terms known are those of Intelligence Community
-        Directive 203 (*Analytic Standards*, 2015), as the middles of its ranges: almost no chance, remote 0.03; very
+        Probabilities of further terms, or replacements. Known terms are those of Intelligence Community
+        Directive 203 (*Analytic Standards*, 2015), at the midpoints of its ranges: almost no chance, remote 0.03; very
         unlikely, highly improbable 0.125; unlikely, improbable 0.325; roughly even chance, roughly even odds 0.5;
         likely, probable 0.675; very likely, highly probable 0.875; almost certain, nearly certain 0.97.
 
     Returns
     -------
     ndarray of shape (n,)
-        Probabilities; NaN for refusals and for what cannot be read. A term counts where it is all that is said
-        ("It is very likely."), so "not likely" and "extremely likely" are NaN. The same holds of a number without a
-        percent sign. Such numbers are percentages where one of them is above 1; fractions below 1 are then on an
-        unclear scale, NaN.
+        Probabilities; NaN for refusals and unreadable texts. A term counts only if the text says nothing else ("It is
+        very likely."), so "not likely" and "extremely likely" are NaN. The same is true of a number without a percent
+        sign. Such numbers are percentages if one of them is above 1; the scale of fractions below 1 is then unclear,
+        and they are NaN.
 
     Raises
     ------
     TypeError, ValueError
-        For ``words`` that are not probabilities, and a single text in place of a sequence.
+        For ``words`` that are not probabilities, and for a single text in place of a sequence.
 
     See Also
     --------
-    calibrant.llm.read : Reads confidences from logs, and counts what cannot be read.
+    calibrant.llm.read : Reads confidences from logs, and counts unreadable ones.
 
     Notes
     -----
-    Cost: O(n). Terms mean different things to different people; the ranges of the directive are a convention, and their
-    middles are one more. Verbal confidences are then few distinct scores: what their calibration error measures is the
-    model with this table.
+    Cost: O(n). Terms mean different things to different people; the ranges of the directive are a convention, and so
+    are their midpoints. Verbal confidences give only a few distinct scores, and their calibration error is that of the
+    model together with this table.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def stated_confidence(texts: Any, *, words: Mapping[str, float] | None = None) -
 
 
 def read_stated(texts: Iterable[Any], words: Mapping[str, float] | None) -> tuple[FloatArray, list[str | None]]:
-    """Probabilities, and why each that is NaN is."""
+    """Probabilities, and the reason for each NaN."""
     table = {_bare(term): value for terms, value in _TERMS.items() for term in terms}
     for term, value in check_names("words", words, wanted="probabilities").items() if words is not None else ():
         table[_bare(term)] = check_number(f"words[{term!r}]", value, least=0, most=1)
@@ -116,12 +116,12 @@ def said_in(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """A text in lower case, without marks and words that say nothing."""
+    """A text in lower case, without punctuation and filler words."""
     return " ".join(w for w in re.sub(r"[^\w'.%/,−-]+", " ", text.lower()).split() if w.strip(".") not in _FILLING)
 
 
 def _one(text: Any, table: Mapping[str, float]) -> tuple[float, str | None]:
-    """Probability, or a number on a scale that is not known yet ("number"); or NaN, and why."""
+    """Probability, or a number on a scale not yet known ("number"), or NaN; and the reason or None."""
     if is_real(text):
         return (float(text), "number") if text == text else (np.nan, REFUSED)
     text = "" if text is None else str(text)

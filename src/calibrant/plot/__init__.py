@@ -1,4 +1,4 @@
-"""Displays: pictures of results with matplotlib (extra ``plot``). The only part of calibrant that imports it."""
+"""Displays: figures of results with matplotlib (extra ``plot``), which only this part of calibrant imports."""
 
 import lazy_loader
 

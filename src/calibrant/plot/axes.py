@@ -1,4 +1,4 @@
-"""Where panels go: on the axes a user gives, or on a new figure; and the strip at each, a histogram of the scores."""
+"""Axes of panels, given by the user or on a new figure, and the strip at each, a histogram of the scores."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .fitting import BELOW, NO_HISTOGRAM, PAGE_WIDTH, new_figure, side_of, strip
 from .scale import frame_of
 from .style import Style
 
-#: Figures made here, whose title and foot belong to calibrant.
+#: Figures made here, whose title and footer belong to calibrant.
 _OWN: WeakSet[Figure] = WeakSet()
-#: The class that a panel shows, and the panels that took the place of an axes.
+#: The class that a panel shows, and the panels that replaced an axes.
 _CLASS: WeakKeyDictionary[Axes, Label] = WeakKeyDictionary()
 _PANELS: WeakKeyDictionary[Axes, list[weakref.ref[Axes]]] = WeakKeyDictionary()
 STRIP_LABEL = "<calibrant strip>"
-#: Where it can be: along the lower edge within the axes, or beside them within the room that the axes had, or above it.
+#: Positions of a strip: along the lower edge within the axes, below them within the space that they had, or above.
 PLACES = ("inside", "below", "above")
-#: Height of a strip within the axes, or in their room, as a share.
+#: Height of a strip within the axes, or within their space, as a share.
 _SHARE = 0.17
 #: Counts are drawn on a logarithmic axis when the highest bar is this many times the median bar.
 LOG_RATIO = 30.0
 
 
 def shape_of(n: int) -> tuple[int, int]:
-    """Rows and columns for ``n`` panels, at most three a row."""
+    """Rows and columns for ``n`` panels, at most three per row."""
     columns = n if n <= 3 else 2 if n == 4 else 3
     return -(-n // columns), columns
 
@@ -58,7 +58,7 @@ def new_axes(n: int) -> list[Axes]:
 
 
 def _first(grid: Any, n: int) -> list[Axes]:
-    """Some of the axes of a figure; the others are removed."""
+    """The first ``n`` axes of a figure; the others are removed."""
     flat = list(grid.flat)
     for ax in flat[n:]:
         ax.remove()
@@ -66,7 +66,7 @@ def _first(grid: Any, n: int) -> list[Axes]:
 
 
 def given_axes(ax: Any, n: int) -> list[Axes]:
-    """Panels on axes that a user gives: as many as there are, or a grid in the place of a single one."""
+    """Panels on axes given by the user: as many as there are, or a grid in place of a single one."""
     if isinstance(ax, Axes):
         if n == 1:
             return [ax]
@@ -122,7 +122,7 @@ def is_own(figure: Any) -> bool:
 
 
 def place_of(histogram: str | None, ax: Axes) -> str | None:
-    """Judge ``histogram``; ``"auto"`` is above in figures of calibrant's own, and inside large axes that are given."""
+    """Check ``histogram``; ``"auto"`` is above in calibrant's own figures, and inside given axes that are large."""
     if histogram is None:
         return None
     check_choice("histogram", histogram, ("auto", *PLACES))
@@ -164,7 +164,7 @@ def _new_strip(ax: Axes, place: str, *, small: bool) -> Axes:
 
 
 def _room_below(ax: Axes) -> Axes:
-    """Axes in the lower part of the room that a panel had, as wide as the panel, which is square."""
+    """Axes in the lower part of the space that a panel had, as wide as the panel, which is square."""
     spec, figure = ax.get_subplotspec(), ax.get_figure(root=False)
     if figure is None:
         raise ValueError("ax belongs to no figure")
@@ -186,7 +186,7 @@ def _room_below(ax: Axes) -> Axes:
 
 
 def draw_strip(ax: Axes, diagram: Diagram, style: Style, place: str, *, small: bool) -> Axes:
-    """Draw the histogram of scores at a panel, over those that are there already."""
+    """Draw the histogram of scores at a panel, over those already there."""
     strip = strip_of(ax)
     first = strip is None
     if strip is None:
@@ -215,7 +215,7 @@ def strip_height(side: float) -> float:
 
 
 def points_from(ax: Axes, height: float, *, across_figure: bool = False) -> Transform:
-    """Across in shares of the axes (or of the figure), up in points from a height in shares of the axes."""
+    """Transform: x in shares of the axes (or of the figure), y in points from a height in shares of the axes."""
     figure = ax.get_figure(root=True)
     if figure is None:
         raise ValueError("ax belongs to no figure")
@@ -230,7 +230,7 @@ def _is_skewed(counts: np.ndarray) -> bool:
 
 
 def _count_axis(strip: Axes, top: float, log: bool) -> None:
-    """Two or three ticks with round numbers; the axis ends above the highest bar."""
+    """Set two or three ticks with round numbers; the axis ends above the highest bar."""
     if log:
         exponent = int(np.floor(np.log10(max(top, 1.0))))
         step = max(1, int(np.ceil(exponent / 2)))

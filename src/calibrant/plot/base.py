@@ -1,4 +1,4 @@
-"""Base of displays: they keep a result and draw it."""
+"""Base of displays, which store a result and draw it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .style import GRID_COLOR
 
 
 class Display(Documented):
-    """Base of displays. A subclass keeps its result, and defines ``plot``."""
+    """Base of displays; a subclass stores its result and defines ``plot``."""
 
     #: Whether the figure's size follows from its content, so that it cannot be drawn on given axes.
     sizes_its_figure: ClassVar[bool] = False
-    #: Axes of the picture; an array of axes where there are several panels.
+    #: Axes of the picture; an array of axes if there are several panels.
     ax_: Any
     axes_: Any
     figure_: Any
 
     @classmethod
     def of(cls, result: Any) -> Self:
-        """Hold a result; nothing is drawn.
+        """Create a display of a result without drawing it.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Display(Documented):
 
     @classmethod
     def from_result(cls, result: Any, ax: Any = None, **options: Any) -> Self:
-        """Draw a result that is at hand; what ``result.plot()`` does.
+        """Draw an existing result, as ``result.plot()`` does.
 
         Parameters
         ----------
@@ -56,16 +56,16 @@ class Display(Documented):
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
     def _drawn(self, *axes: Any) -> Self:
-        """Itself, after it was drawn on axes, which are fitted to their size."""
+        """Return the display, drawn on axes, after fitting these to their size."""
         fit(*axes)
         self.ax_, self.figure_ = axes[0], axes[0].figure
         return self
 
     def to_svg(self) -> str:
-        """The picture as a part of a page; the figure is closed.
+        """Return the picture as part of a page, and close the figure.
 
-        Text stays text. Parts that matplotlib writes for a file of its own (header, rules for a whole page, names that
-        a second picture would repeat) are left out.
+        Text stays text. Parts that matplotlib writes for a separate file (header, styles for a whole page, ids that a
+        second picture would repeat) are omitted.
         """
         out = io.StringIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "calibrant"}):
@@ -91,7 +91,7 @@ def one_axes(ax: Any, width: float, height: float) -> Any:
 
 
 def draw_interval(ax: Axes, at: float, value: float, interval: Any, color: str, *, filled: bool = True) -> None:
-    """Draw a value with its interval on a row; a hollow one is not significant."""
+    """Draw a value with its interval on a row; a hollow marker is not significant."""
     if np.isfinite(interval).all():
         ax.plot(list(interval), [at, at], color=color, linewidth=1.8, solid_capstyle="butt", zorder=2)
     ax.plot([value], [at], "o", color=color, markersize=5, markerfacecolor=color if filled else "white", zorder=3)

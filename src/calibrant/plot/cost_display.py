@@ -13,15 +13,15 @@ from .line_displays import CurveDisplay
 from .scale import tick_text
 from .style import style_of
 
-#: Thresholds nearer to an end than this need an axis of log odds, with these numbers.
+#: Thresholds nearer to an end than this need an axis of log odds, with these ticks.
 _NARROW = 0.02
 _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6)
 
 
 class CostDisplay(CurveDisplay):
-    """Cost per row against the threshold from which one acts; lower is better.
+    """Cost per row against the decision threshold; lower is better.
 
-    The thin line is the cost that the stated probabilities predict, lowest at the threshold of the costs. With a single
+    The thin line is the cost expected from the stated probabilities, lowest at the optimal threshold. With a single
     model, points with intervals are the costs of acting from that threshold on, from 0.5 on, and after recalibration.
 
     Attributes
@@ -29,12 +29,12 @@ class CostDisplay(CurveDisplay):
     curves : dict of str to ExpectedCost
         The costs, by the names of the models.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
     calibrant.expected_cost : Computes the costs.
-    calibrant.plot.DecisionCurveDisplay : The net benefit in place of costs.
+    calibrant.plot.DecisionCurveDisplay : The net benefit instead of costs.
 
     Examples
     --------

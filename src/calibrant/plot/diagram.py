@@ -28,41 +28,41 @@ from ..reporting.report import known_interval
 from ..reporting.report_curves import Curves
 from .scale import PAPERS, SCALES
 
-#: Panels a figure has at most.
+#: Maximum number of panels of a figure.
 MAX_PANELS, MOST_ON_PAGE = 9, 4
-#: Bars of the histogram of scores over the whole domain.
+#: Number of bars of the histogram of scores over the whole domain.
 HISTOGRAM_BARS = 40
 _UNKNOWN = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """Everything one panel shows.
+    """Everything that one panel shows.
 
     Attributes
     ----------
     curve : ReliabilityCurve
         The curve, with its band at the display's level.
     bins : ReliabilityCurve or None
-        Bins with intervals; None when none were asked for.
+        Bins with intervals; None if none were requested.
     histogram : ReliabilityCurve
-        ``.count`` and ``.edges`` are the histogram of scores.
+        Histogram of scores, as ``.count`` and ``.edges``.
     papers : mapping of str to ReliabilityCurve
-        The same by scale, with bars of equal width on it; empty where nothing finer than bins is at hand.
+        The same per scale, with bars of equal width on it; empty if nothing finer than bins is available.
     estimate : Estimate or None
-        Calibration error of this panel's problem; None where only a curve is at hand.
+        Calibration error of this panel's problem; None if only a curve is available.
     label : object
-        The class whose probability the scores are; None for a confidence.
+        The class whose probabilities are the scores; None for a confidence.
     notion : str
         The notion of calibration.
     domain : tuple of float
-        Where scores can lie.
+        Range of possible scores.
     weighted : bool
         Whether counts are effective sample sizes of weighted samples.
 
     See Also
     --------
-    calibrant.ReliabilityDisplay : The display, which has a panel per diagram.
+    calibrant.ReliabilityDisplay : The display, with one panel per diagram.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Diagram:
 
     @property
     def lowest(self) -> float:
-        """Lowest value that is drawn: the domain's lower end, or less where an interval reaches below it."""
+        """Lowest value that is drawn: the domain's lower end, or less if an interval reaches below it."""
         drawn = [self.domain[0]]
         for curve in (self.curve, self.bins):
             if curve is not None:
@@ -100,7 +100,7 @@ class Diagram:
 
 
 def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
-    """Panels of a result that is at hand, and its estimate: of a curve, an estimate with a curve, or a report."""
+    """Panels of an existing curve, estimate with a curve, or report, and its estimate."""
     if isinstance(result, ReliabilityCurve):
         return [_diagram_at_hand(result, None, None)], None
     if isinstance(result, Estimate):
@@ -164,7 +164,7 @@ def _by_scale(
 
 
 def _counted(curve: ReliabilityCurve, edges: FloatArray) -> ReliabilityCurve:
-    """How many samples lie between edges, from the density of a curve, or its scores."""
+    """Number of samples between edges, from the density of a curve, or its scores."""
     if curve.isotonic:
         return replace(curve, count=np.histogram(curve.scores, edges, weights=curve.count)[0], edges=edges)
     middle = (curve.density[1:] + curve.density[:-1]) / 2 * np.diff(curve.scores)
@@ -232,7 +232,7 @@ def diagrams_of(
 
 
 def _check_bins(bins: Any, automatic: Binned | str) -> Binned | str | None:
-    """Judge the ``bins`` argument: the bins to draw, ``"auto"``, or None for none."""
+    """Check the ``bins`` argument; return the bins to draw, ``"auto"``, or None for none."""
     if bins is None or bins is False:
         return None
     if isinstance(bins, str) and bins == "auto":
@@ -252,7 +252,7 @@ def _automatic_bins(n: float, paper: bool) -> Binned:
 
 
 def _panel_order(total: Estimate, classes: Sequence[Label] | None) -> list[int]:
-    """Positions of the classes to draw: those that were named, else those of the largest errors, without one last."""
+    """Positions of the classes to draw: those named, else those with the largest errors, unknown errors last."""
     present = list(total.per_class)
     if classes is None:
         errors = np.array(list(total.per_class.values()), dtype=np.float64)
@@ -284,7 +284,7 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
 
 
 def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None, figure: str) -> str:
-    """HTML of panels, a view each, and a still figure; rules and script apply inside it only. Needs jinja2."""
+    """HTML of panels, one view each, and a static figure, with styles and script confined to it; needs jinja2."""
     text = ""
     if estimate is not None:
         value, low, high = known_interval(estimate)
@@ -301,7 +301,7 @@ def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, nam
 
 
 def _curves_of(d: Diagram) -> Curves:
-    """Curve and bins under the name of their band; without bins only the numbers of rows."""
+    """Curve and bins under the name of their band; without bins, only the numbers of rows."""
     band = d.curve.band or "confidence"
     bins = d.bins
     if bins is None:

@@ -1,7 +1,7 @@
 """Figures that calibrant makes: their size, and the text around the panels.
 
-Sizes are given in points and worked out here, not by a layout engine: engines do not settle where axes are square and
-carry a strip.
+Sizes are given in points and computed here, not by a layout engine: engines do not converge where axes are square and
+have a strip.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINE = 12.5
 
 
 def arrange_single(figure: Figure, ax: Axes, *, strip: bool) -> None:
-    """Size a figure of one panel so that strip, title, axis labels and the legend below have room."""
+    """Size a figure of one panel to make room for the strip, title, axis labels and the legend below."""
     scale = font_scale()
     left, right = 56.0 * scale, 26.0 * scale
     top = 26.0 * scale + (1.1 * strip_height(_SIDE) if strip else 0.0)

@@ -1,4 +1,4 @@
-"""Small axes: writing, legend, histogram and room follow from the axes' size, decided here for every display alike."""
+"""Small axes: their size determines text, legend, histogram and margins, in the same way for every display."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from matplotlib.transforms import Bbox, ScaledTranslation
 from ..data.notebook import is_for_page
 from .style import font_scale
 
-#: Points of the shorter side of axes below which they are small, and below which they have no histogram.
+#: Shorter side in points below which axes are small, and below which they have no histogram.
 SMALL, NO_HISTOGRAM = 250.0, 200.0
-#: Points of the writing on small axes, where it is not smaller already: titles, labels of axes, all else.
+#: Maximum font size in points on small axes: titles, axis labels, everything else.
 _TITLE, _LABEL, _REST = 8.5, 8.0, 7.0
-#: Shares of the gaps between axes that belong to what is written left of them and below them.
+#: Shares of the gaps between axes for the text left of them and below them.
 _LEFT, _BELOW = 0.85, 0.6
 #: Margin of a figure, as a share.
 _EDGE = 0.004
-#: Figures of a size that goes with what they show, and the strip below a panel.
+#: Figures whose size fits their content, and the strip below a panel.
 _DESIGNED: WeakSet[Any] = WeakSet()
 BELOW: WeakKeyDictionary[Axes, weakref.ref[Axes]] = WeakKeyDictionary()
-#: Inches that a picture on a page, which a phone shows too, is wide at most.
+#: Maximum width in inches of a picture on a page, which phones show too.
 PAGE_WIDTH = 4.4
 
 
 def new_figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
-    """A figure of a size in inches, and its axes; on a page one of less width, whose axes are small."""
+    """A figure of a size in inches, and its axes; on a page a narrower one, whose axes are small."""
     size = min(width, PAGE_WIDTH) if is_for_page() else width, height
     figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=size, layout="constrained", **options)
     if not is_for_page():
@@ -55,12 +55,12 @@ def side_of(ax: Axes) -> float:
 
 
 def is_small(ax: Axes) -> bool:
-    """Whether an axes needs smaller writing, and its legend outside: not in figures whose size was chosen for them."""
+    """Whether an axes needs smaller text and its legend outside; not in figures sized for their content."""
     return _figure(ax) not in _DESIGNED and side_of(ax) < SMALL
 
 
 def draw_legend(ax: Axes, handles: Sequence[Any], texts: Sequence[str], **options: Any) -> Any:
-    """A legend; of small axes a compact one below them, where it covers nothing."""
+    """Draw a legend; for small axes a compact one below them, where it covers nothing."""
     if not is_small(ax) or strip_below(ax) is not None:
         return ax.legend(handles, texts, **{"loc": "best", "fontsize": 8, "framealpha": 0.85, **options})
     look: dict[str, Any] = {"handler_map": options["handler_map"]} if "handler_map" in options else {}
@@ -76,7 +76,7 @@ def draw_legend(ax: Axes, handles: Sequence[Any], texts: Sequence[str], **option
 
 
 def fit(*panels: Axes) -> None:
-    """Write smaller on small axes, put their legend below them, and keep what is around them in the place they have."""
+    """Shrink the text of small axes, put their legend below them, and keep everything around them in their space."""
     for ax in panels:
         if not is_small(ax):
             continue
@@ -106,9 +106,9 @@ def fit(*panels: Axes) -> None:
 
 
 class Room:
-    """Where small axes lie in the place they have, so that what is written around them stays in it.
+    """Position of small axes within their space, such that the text around them stays in it.
 
-    A locator of axes, asked before they are drawn. Layout engines make room themselves.
+    A locator of axes, called before they are drawn. Layout engines make room themselves.
     """
 
     def __init__(self, ax: Axes) -> None:
@@ -116,7 +116,7 @@ class Room:
         self._tried: Bbox | None = None
 
     def get_subplotspec(self) -> Any:
-        """The place in the grid, for a tight layout."""
+        """The position in the grid, for a tight layout."""
         return self.ax.get_subplotspec()
 
     def __call__(self, ax: Any, renderer: Any) -> Bbox:
@@ -143,7 +143,7 @@ class Room:
         return box
 
     def _cell(self) -> Bbox | None:
-        """The place with its share of the gaps to its neighbours; None for a part of a place."""
+        """The cell with its share of the gaps to its neighbours; None for a part of a cell."""
         spec = self.ax.get_subplotspec()
         if spec is None:
             return Bbox([[_EDGE, _EDGE], [1 - _EDGE, 1 - _EDGE]])
@@ -165,7 +165,7 @@ class Room:
 
 
 def _points(ax: Axes) -> float:
-    """Points of a pixel."""
+    """Points per pixel."""
     return 72 / float(_figure(ax).dpi)
 
 
@@ -182,7 +182,7 @@ def _shrink(text: Text, size: float) -> None:
 
 
 def _wrap(text: Text, most: float) -> None:
-    """Break a text that is longer than so many pixels."""
+    """Break a text that is longer than ``most`` pixels."""
     words = " ".join(text.get_text().split())
     if not words:
         return

@@ -1,4 +1,4 @@
-"""Displays of lines on one axes: curves of models, a calibration belt, a test's statistic beside its distribution."""
+"""Displays of lines on one axes: curves of models, a calibration belt, a test statistic and its null distribution."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .base import Display, draw_grid, one_axes
 from .fitting import draw_legend, is_small
 from .style import IDENTITY_COLOR, STYLES, class_text, digits_of, percent_text, plain_text, plain_texts, style_of
 
-#: With more curves than these the legend stands beside the axes.
+#: With more curves than this the legend is next to the axes.
 _MANY = 6
-#: Coverage from which on the axis of risks contains all of a curve: before, few rows give 0 or 1.
+#: Coverage above which the risk axis contains the whole curve: below it, few rows give 0 or 1.
 _SETTLED = 0.05
-#: How far below "treat none" the axis of net benefits reaches, as a share of how far the best reaches above.
+#: Extent of the net benefit axis below "treat none", as a share of that of the best curve above.
 _BELOW = 0.25
-#: Characters a line of the words below a belt, and bars of a null distribution at most.
+#: Characters per line of the text below a belt, and maximum number of bars of a null distribution.
 _WIDTH, _MOST_BINS = 72, 40
 
 
 class CurveDisplay(Display):
-    """Curves of one model, or of several by their names, on one axes; subclasses define the rest.
+    """Curves of one model, or of several named models, on one axes; subclasses define the rest.
 
-    ``line`` names the attributes of a curve across and up, ``label`` is its entry in the legend, filled in with
+    ``line`` names the attributes of a curve on the x and y axes, ``label`` is its entry in the legend, formatted with
     its name and the curve.
     """
 
@@ -45,7 +45,7 @@ class CurveDisplay(Display):
     line: ClassVar[tuple[str, str]]
     label: ClassVar[str] = "{name}"
     axis_texts: ClassVar[tuple[str, str]]
-    #: Width of a new figure in inches, and where the legend of few curves stands.
+    #: Width of a new figure in inches, and position of the legend of few curves.
     width: ClassVar[float] = 5.8
     legend: ClassVar[str] = "best"
 
@@ -56,7 +56,7 @@ class CurveDisplay(Display):
 
     @classmethod
     def of(cls, result: Any) -> Self:
-        """Display of the curve of one model."""
+        """Create a display of the curve of one model."""
         if getattr(result, "display", None) != cls.__name__:
             raise TypeError(
                 f"{cls.__name__} draws the result of {cls.curve_function.__name__}(); got {type(result).__name__}"
@@ -65,7 +65,7 @@ class CurveDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the curves.
+        """Compute and draw the curves.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class CurveDisplay(Display):
         """Draw references for the curves."""
 
     def _draw_with(self, ax: Any, curve: Any, color: str) -> None:
-        """Draw the rest of a curve, beside its line."""
+        """Draw the rest of a curve, in addition to its line."""
 
     def _set_limits(self, ax: Any, curves: list[Any]) -> None:
         """Set the limits."""
@@ -129,14 +129,14 @@ class RiskCoverageDisplay(CurveDisplay):
     """Risk–coverage curves; lower is better.
 
     The dashed line is the risk of an uninformative confidence; with a single model, the dotted one is that of the
-    best order of its rows, all errors last.
+    best order of its rows, with all errors last.
 
     Attributes
     ----------
     curves : dict of str to RiskCoverage
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -173,17 +173,17 @@ class RiskCoverageDisplay(CurveDisplay):
 
 
 class DecisionCurveDisplay(CurveDisplay):
-    """Decision curves, with acting always and acting never; higher is better.
+    """Decision curves, with always acting and never acting for reference; higher is better.
 
     Net benefit decreases to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
-    height below 0: curves that leave it there are worse than never acting.
+    height below 0: curves that leave the axes there are worse than never acting.
 
     Attributes
     ----------
     curves : dict of str to DecisionCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -228,7 +228,7 @@ class MurphyDisplay(CurveDisplay):
     curves : dict of str to MurphyCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -262,17 +262,17 @@ class MurphyDisplay(CurveDisplay):
 
 
 class BrierCurveDisplay(MurphyDisplay):
-    """Brier curves: the expected loss against the cost proportion, whose area is the Brier score; lower is better.
+    """Brier curves: expected loss against the cost proportion, with the Brier score as area below; lower is better.
 
-    Thin lines are the same scores after isotonic recalibration, the least loss of any thresholds on these rows: what
-    lies between is the loss by miscalibration, at these costs.
+    Thin lines are the same scores after isotonic recalibration, the least loss of any thresholds on these rows: the gap
+    between the lines is the loss due to miscalibration at these costs.
 
     Attributes
     ----------
     curves : dict of str to BrierCurve
         The curves, by the names of the models.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -318,14 +318,14 @@ def _digits(curve: Any) -> int:
 
 
 class CalibrationBeltDisplay(Display):
-    """Calibration belt: its confidence levels (the widest lightest), the diagonal, and where the belt excludes it.
+    """Calibration belt: its confidence levels (the widest is lightest), the diagonal, and where the belt excludes it.
 
     Attributes
     ----------
     belt : CalibrationBelt
         The belt.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -392,13 +392,13 @@ class CalibrationBeltDisplay(Display):
 
     @property
     def words(self) -> str:
-        """Where each belt leaves the diagonal, a line or more a level."""
+        """Where each belt excludes the diagonal, one or more lines per level."""
         texts = [f"{percent_text(level)} belt: {self.belt.where(level)}" for level in self.belt.levels]
         return "\n".join(line for text in texts for line in textwrap.wrap(text, _WIDTH))
 
 
 class NullDistributionDisplay(Display):
-    """A test's statistic (line) and its distribution under calibration: draws, or chi-squared.
+    """Test statistic (line) and its distribution under calibration: draws, or chi-squared.
 
     The part at least as large as the statistic, whose share is the p-value, is darker (Silva Filho et al. 2023, Figure
     21).
@@ -408,9 +408,9 @@ class NullDistributionDisplay(Display):
     result : TestResult
         The result of the test.
     ax_ : Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
@@ -436,7 +436,7 @@ class NullDistributionDisplay(Display):
             raise ValueError(f"the statistic is {result.statistic}: there is nothing to compare with the draws")
 
     def plot(self, ax: Any = None) -> NullDistributionDisplay:
-        """Draw."""
+        """Draw on given axes, or on a new figure."""
         r = self.result
         ax = one_axes(ax, 5.4, 4.2)
         (self._draw_chi_squared if r.draws is None else self._draw_draws)(ax, STYLES[0].color)
@@ -459,7 +459,7 @@ class NullDistributionDisplay(Display):
         return self._drawn(ax)
 
     def _draw_draws(self, ax: Any, color: str) -> None:
-        """Bars, with an edge at the statistic, so that whole bars lie beyond it."""
+        """Draw bars, with an edge at the statistic, so that whole bars lie beyond it."""
         statistic, draws = self.result.statistic, np.asarray(self.result.draws)
         known = draws[np.isfinite(draws)]
         low, high = min(known.min(), statistic), max(known.max(), statistic)

@@ -29,28 +29,28 @@ _DARK = 4  # the style that looks like it, which no map gets then
 class CalibrationMapDisplay(Display):
     """Calibration maps: calibrated probability (vertical) against the score (horizontal).
 
-    Where a map runs through the reliability diagram's bins it repairs the scores; where it does not, it cannot express
-    what they need, or had too few rows. Build one with :meth:`from_calibrators`.
+    Where a map passes through the bins of the reliability diagram, it recalibrates the scores; where it does not, it is
+    not flexible enough, or was fitted to too few rows. Build one with :meth:`from_calibrators`.
 
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        Where the maps are drawn.
+        Scores at which the maps are drawn.
     maps : dict of str to ndarray of shape (m,)
         The maps, by the names of the calibrators.
     intervals : dict of str to ndarray of shape (m, 2)
-        Intervals of calibrators that show one: :class:`calibrant.calibrators.VennAbers`.
+        Intervals of calibrators that have one: :class:`calibrant.calibrators.VennAbers`.
     truth : ndarray of shape (m,) or None
-        The true map, where it is known.
+        The true map, if it is known.
     diagram : ReliabilityDisplay or None
         The diagram of the scores themselves.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
     calibrant.plot.SimplexMapDisplay : The map of a calibrator of three classes.
-    calibrant.compare_calibrators : Calibrators by numbers.
+    calibrant.compare_calibrators : Compare calibrators by scores and calibration errors.
 
     Examples
     --------
@@ -100,13 +100,13 @@ class CalibrationMapDisplay(Display):
         Parameters
         ----------
         calibrators : calibrator, sequence of them, or mapping of names to them
-            Calibrators of two classes and 1-D probabilities, fitted.
+            Fitted calibrators of two classes and 1-D probabilities.
         y_true, scores, sample_weight : optional
             Labels and 1-D probabilities whose reliability diagram is drawn below the maps.
         truth : callable, optional
-            ``P(second class | score)`` of an array of scores, where it is known.
+            ``P(second class | score)`` for an array of scores, if it is known.
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
-            Where the histogram of the scores is; see :meth:`ReliabilityDisplay.plot`.
+            Position of the histogram of the scores; see :meth:`ReliabilityDisplay.plot`.
         legend : bool, default True
             Whether to draw a legend.
         random_state : int, Generator or None, default 0
@@ -115,7 +115,7 @@ class CalibrationMapDisplay(Display):
         Raises
         ------
         TypeError, ValueError
-            If a calibrator is not a fitted one of 1-D probabilities, or labels come without scores.
+            If a calibrator is not fitted or not for 1-D probabilities, or if labels are passed without scores.
         """
         named = _named(calibrators)
         nodes = np.linspace(0, 1, _NODES)
@@ -176,7 +176,7 @@ class CalibrationMapDisplay(Display):
         return self if is_own(self.figure_) else self._drawn(panel)
 
     def _legend(self) -> None:
-        """Entries of the diagram, then truth and maps."""
+        """Draw the entries of the diagram, then those of truth and maps."""
         present = self.ax_.get_legend()
         handles = [] if present is None else list(present.legend_handles)
         texts = [] if present is None else [text.get_text() for text in present.get_texts()]
@@ -197,7 +197,7 @@ class CalibrationMapDisplay(Display):
 
 
 def _named(calibrators: Any) -> dict[str, Calibrator]:
-    """Judge the ``calibrators`` argument."""
+    """Check the ``calibrators`` argument."""
     from sklearn.utils.validation import check_is_fitted
 
     if not isinstance(calibrators, Mapping):

@@ -19,12 +19,12 @@ from .base import Display, draw_grid, draw_interval
 from .fitting import fit, new_figure
 from .style import STYLES, font_scale, percent_text, plain_text, plain_texts
 
-#: Pairs up to which panels lie in rows of three; more make panels high, and so all of them lie side by side.
+#: Number of pairs up to which panels lie in rows of three; more make panels high, so that all lie side by side.
 _FEW_PAIRS = 8
-#: Characters of a name in a pair, and of one beside an axis of ranks.
+#: Maximum characters of a name in a pair, and of one next to an axis of ranks.
 _LONGEST, _LONGEST_NAME, _LONGEST_ON_PAGE = 22, 48, 12
 _DIFFERS, _SAME = STYLES[0].color, "0.55"
-#: Points: the axis of ranks, from one name to the next, from one bar to the next, and beside names.
+#: Lengths in points: the axis of ranks, from one name to the next, from one bar to the next, and next to names.
 _AXIS, _LINE, _BAR, _PAD = 300.0, 15.0, 8.0, 8.0
 
 
@@ -32,16 +32,16 @@ class ModelComparisonDisplay(Display):
     """Differences of models with intervals: one panel per measure, one row per pair.
 
     A filled dot means that the models differ after adjustment for the number of pairs, a hollow one that the difference
-    is not significant; the axis label says on which side each model is better.
+    is not significant; the axis label indicates on which side each model is better.
 
     Attributes
     ----------
     comparison : ModelComparison
         The comparison.
     axes_ : ndarray of Axes
-        One per measure.
+        The axes, one per measure.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
@@ -77,7 +77,7 @@ class ModelComparisonDisplay(Display):
         y_probs : mapping of names to array-likes of shape (n,) or (n, K), or data frame of a column per model
             Probabilities of each model.
         measures : sequence of str, optional
-            Names of measures, one panel each; default all.
+            Names of measures, one panel each; by default all.
         **options
             Passed to :func:`calibrant.compare_models`.
         """
@@ -89,7 +89,7 @@ class ModelComparisonDisplay(Display):
         Parameters
         ----------
         measures : sequence of str, optional
-            Names of measures, one panel each; default all.
+            Names of measures, one panel each; by default all.
         """
         chosen = list(self.comparison.measures if measures is None else measures)
         if not chosen or isinstance(measures, str):
@@ -127,7 +127,7 @@ class ModelComparisonDisplay(Display):
         return self
 
     def _draw_panel(self, ax: Any, measure: str, differences: Sequence[Difference]) -> None:
-        """One measure: a row a pair, with limits that hold all intervals and 0, and few ticks."""
+        """Draw one measure: one row per pair, with limits that contain all intervals and 0, and few ticks."""
         scale = font_scale()
         text = measure_text(measure)
         ax.set_title(plain_text(text[:1].upper() + text[1:]), fontsize=9.5 * scale)
@@ -177,7 +177,7 @@ class CriticalDifferenceDisplay(Display):
     ranks : ModelRanks
         The ranks.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------
@@ -213,7 +213,7 @@ class CriticalDifferenceDisplay(Display):
         return cls(rank_models(scores, **options)).plot()
 
     def plot(self) -> CriticalDifferenceDisplay:
-        """Draw on a new figure, whose size follows from the number of models and the length of their names."""
+        """Draw on a new figure, whose size depends on the number of models and the length of their names."""
         r, scale = self.ranks, font_scale()
         k = len(r.models)
         rank_of = dict(zip(r.models, map(float, r.average_ranks), strict=True))
@@ -245,7 +245,7 @@ class CriticalDifferenceDisplay(Display):
         return self
 
     def _scale(self, ax: Any, k: int, scale: float) -> None:
-        """The axis of ranks, its numbers, and the critical difference above it."""
+        """Draw the axis of ranks, its numbers, and the critical difference above it."""
         dark = "0.2"
         ax.plot((1, k), (0, 0), color=dark, linewidth=1.2, clip_on=False)
         for rank in range(1, k + 1):
@@ -264,7 +264,7 @@ class CriticalDifferenceDisplay(Display):
 
     @staticmethod
     def _name(ax: Any, rank: float, place: tuple[float, float], text: str) -> None:
-        """A line from the axis down to a name beside it, at a place; the axis runs from the worst rank to 1."""
+        """Draw a line from the axis down to a name at a place; the axis runs from the worst rank to 1."""
         end, y = place
         ha, offset = ("left", _PAD / 2) if end == 1 else ("right", -_PAD / 2)
         ax.plot((rank, rank, end), (0, y, y), color="0.3", linewidth=0.9, clip_on=False)

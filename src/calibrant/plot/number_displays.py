@@ -17,23 +17,23 @@ from .style import IDENTITY_COLOR, STYLES, font_scale, plain_texts
 
 
 class IntervalDisplay(Display):
-    """Numbers with their intervals, a row each; a dashed line marks the ideal of a row where there is one.
+    """Numbers with their intervals, one per row; a dashed line marks the ideal value of a row if there is one.
 
-    Rows of one unit share an axis; others have one each.
+    Rows with the same unit share an axis; others have one each.
 
     Attributes
     ----------
     result : CalibrationMeasures, Decomposition, OptimismCorrected or PriorEstimate
         The numbers.
     axes_ : ndarray of Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
-    calibrant.calibration_measures : One of the results that it draws.
-    calibrant.decompose : Another one.
+    calibrant.calibration_measures : Computes one of the results drawn.
+    calibrant.decompose : Computes another one.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class IntervalDisplay(Display):
         self.result: MeasuresDrawn = check_type("result", result, MeasuresDrawn, "a result with several numbers")
 
     def plot(self) -> IntervalDisplay:
-        """Draw on a new figure, whose height follows from the number of rows."""
+        """Draw on a new figure, whose height depends on the number of rows."""
         found, scale = self.result.measured(), font_scale()
         groups = [found] if self.result.one_unit else [[row] for row in found]
         height = (0.3 if self.result.one_unit else 0.5) * len(found) + 0.6
@@ -79,14 +79,14 @@ class IntervalDisplay(Display):
 
 
 class MonitorDisplay(Display):
-    """The e-value of a monitor against the time, or the rows it has seen, with the levels of p = 0.05 and 0.01.
+    """E-value of a monitor against time, or the number of rows seen, with the levels of p = 0.05 and 0.01.
 
     Attributes
     ----------
     monitor : CalibrationMonitor
         The monitor.
     ax_, figure_ : Axes, Figure
-        The axes and the figure, once it is drawn.
+        The axes and the figure, once drawn.
 
     See Also
     --------

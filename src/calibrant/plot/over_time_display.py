@@ -1,4 +1,4 @@
-"""`OverTimeDisplay`: gap and calibration error period by period, with changes marked and rows below."""
+"""`OverTimeDisplay`: gap and calibration error per period, with changes marked and numbers of rows below."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _dates: Any = matplotlib.dates  # without types
 
 
 class OverTimeDisplay(Display):
-    """Gap (observed minus predicted), calibration error and rows, one below the other, against time.
+    """Gap (observed minus predicted), calibration error and number of rows against time, one below the other.
 
-    Intervals are bars; periods that are not calibrated by their adjusted p-values are filled, the others hollow. A
-    line marks each change, a band the interval of its time, and steps the gap before and after it.
+    Intervals are bars; periods that are miscalibrated by their adjusted p-values are filled, the others hollow. A line
+    marks each change, a band the interval of its time, and steps show the gap before and after it.
 
     Attributes
     ----------
     result : CalibrationOverTime
         The result.
     axes_ : tuple of three Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
-    calibrant.calibration_over_time : Makes the result.
+    calibrant.calibration_over_time : Computes the result.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class OverTimeDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any = None, time: Any = None, **options: Any) -> OverTimeDisplay:
-        """Draw rows.
+        """Compute the result and draw it.
 
         Parameters
         ----------
@@ -80,12 +80,12 @@ class OverTimeDisplay(Display):
         Parameters
         ----------
         course : str, optional
-            Subgroup or class to draw, where several are followed; default: the one that changed most surely.
+            Subgroup or class to draw, if there are several; default: the one with the clearest change.
 
         Raises
         ------
         ValueError
-            For a course that there is not.
+            If there is no such course.
         """
         result = self.result
         if course is not None:
@@ -128,7 +128,7 @@ class OverTimeDisplay(Display):
         return self._drawn(top, middle, bottom)
 
     def _mark(self, axes: Any, result: CalibrationOverTime) -> None:
-        """Changes, and the gaps between them."""
+        """Mark changes, and the gaps between them."""
         found = result.changes
         if not found:
             return
@@ -143,7 +143,7 @@ class OverTimeDisplay(Display):
 
 
 def on_dates(ax: Any, dated: bool) -> None:
-    """Name the times of an axis: dates by few ticks, numbers by what they are."""
+    """Label the times of an axis: dates by a few ticks, numbers by the axis label."""
     if not dated:
         ax.set_xlabel("Time")
         return
@@ -153,12 +153,12 @@ def on_dates(ax: Any, dated: bool) -> None:
 
 
 def number_of(time: Time) -> float:
-    """A time as an axis counts it: dates in days."""
+    """A time as a number on an axis: dates in days."""
     return float(_dates.date2num(time)) if isinstance(time, dt.date) else float(time)
 
 
 def middle_of(start: Time, end: Time) -> float:
-    """Where a period is drawn."""
+    """Middle of a period, where it is drawn."""
     return (number_of(start) + number_of(end)) / 2
 
 

@@ -32,17 +32,17 @@ from .style import (
 
 #: Empty border of a panel, as a share of its range, so that markers and bars at 0 and 1 are whole.
 MARGIN = 0.04
-#: Where paper ends at least that shows a confidence, however low an accuracy may be.
+#: Smallest lower end of paper that shows a confidence, however low an accuracy may be.
 _LOWEST = 0.01
-#: With more models on a panel the legend names the models only.
+#: With more models than this on a panel, the legend names only the models.
 MOST_MODELS_WITH_KEY = 2
-#: Points below which the writing on a panel shrinks.
+#: Side in points below which the text on a panel shrinks.
 TINY = 120.0
 #: Points from a panel's lower edge to the legend below it, at matplotlib's own font size.
 BELOW = 38.0
-#: The same of a small panel, and the points that a line of its legend takes.
+#: The same for a small panel, and the height in points of a line of its legend.
 BELOW_SMALL, SMALL_LINE = 26.0, 11.0
-#: Characters of a legend entry up to which a legend under the axes has two columns.
+#: Number of characters of a legend entry up to which a legend under the axes has two columns.
 LONGEST_IN_TWO_COLUMNS = 41
 #: Kinds of bands, in the legend.
 BAND_TEXTS = {
@@ -66,7 +66,7 @@ def has_arrowheads(ax: Axes) -> bool:
 
 
 def n_models(ax: Axes) -> int:
-    """Models that are on a panel already."""
+    """Number of models already on a panel."""
     return sum(line in _CURVES for line in ax.lines)
 
 
@@ -83,9 +83,9 @@ def draw_panel(
     scale: str | None = None,
     ref_line: bool = True,
 ) -> None:
-    """Draw one diagram on one axes, beside whatever models are there.
+    """Draw one diagram on one axes, in addition to any models already there.
 
-    ``small`` is for one panel of many; ``below`` puts the legend under the axes, where it can cover nothing.
+    ``small`` is for one panel of many; ``below`` puts the legend under the axes, where it covers nothing.
     """
     small = small or (is_small(ax) and not below)
     index = n_models(ax)
@@ -116,7 +116,7 @@ def draw_panel(
 
 
 def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool, few: bool) -> Line2D:
-    """Square axes with (few) numbers, a faint grid, the identity, and shade where no score can lie."""
+    """Draw square axes with (few) ticks, a faint grid, the identity, and shade where scores are impossible."""
     ax.set_aspect("equal", adjustable="box")
     if scale.is_paper:
         histogram = diagram.papers.get(scale.name, diagram.histogram)
@@ -158,7 +158,7 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 
 
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
-    """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
+    """Draw line and band; a binned curve joins its bins, and breaks where a bin is empty."""
     curve, frame = diagram.curve.line, frame_of(ax)
     smooth = curve.edges is None or curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
@@ -177,7 +177,7 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
 
 
 def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -> None:
-    """Bins: the area of a marker is the bin's number of samples, the bar its interval, wherever that lies."""
+    """Draw bins: a marker's area shows the bin's number of samples, the bar its interval, wherever that lies."""
     known = (bins.count > 0) & ~np.isnan(bins.observed)
     count = bins.count[known]
     if not known.any():
@@ -211,7 +211,7 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
 
 
 def _draw_values(ax: Axes, values: ReliabilityCurve, style: Style, *, small: bool) -> None:
-    """Values that many rows share, with their own intervals."""
+    """Draw values shared by many rows, with their own intervals."""
     if not values.scores.size:
         return
     x, *ys = (frame_of(ax).inside(v) for v in (values.scores, values.observed, values.lower, values.upper))
@@ -227,7 +227,7 @@ def marker_area(ax: Axes, n_bins: int) -> float:
 
 
 def _draw_key(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
-    """Every model with its error; on a large panel also the meaning of line, band and bins."""
+    """Draw the legend: every model with its error; on a large panel also the meaning of line, band and bins."""
     lines = [line for line in ax.lines if line in _CURVES]
     handles: list[Any] = list(lines)
     texts = [str(line.get_label()) for line in lines]

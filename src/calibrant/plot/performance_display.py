@@ -1,4 +1,4 @@
-"""`PerformanceDisplay`: expected metrics of rows without labels, by period where there are any."""
+"""`PerformanceDisplay`: expected metrics of rows without labels, by period if there are periods."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .style import IDENTITY_COLOR, percent_text, style_of
 
 
 class PerformanceDisplay(Display):
-    """Metrics of each period, with their intervals, one below the other; dashed lines are those of the reference.
+    """Metrics of each period, with their intervals, one below the other; dashed lines show those of the reference.
 
-    Without periods, metrics are side by side, as :class:`IntervalDisplay` draws numbers.
+    Without periods, metrics are drawn as numbers side by side, as by :class:`IntervalDisplay`.
 
     Attributes
     ----------
     result : ExpectedPerformance
         The result.
     axes_ : ndarray of Axes
-        One for each metric, once it is drawn.
+        The axes, one per metric, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
-    calibrant.expected_performance : Makes the result.
+    calibrant.expected_performance : Computes the result.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class PerformanceDisplay(Display):
 
     @classmethod
     def from_predictions(cls, p_new: Any, **options: Any) -> PerformanceDisplay:
-        """Draw rows.
+        """Compute the expected metrics and draw them.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class PerformanceDisplay(Display):
         return self
 
     def _explain(self, ax: Any) -> None:
-        """Name the marks, above the first axes."""
+        """Explain the marks above the first axes."""
         dashed = "; dashed: reference" if self.result.n_reference else ""
         said = f"expected, {percent_text(self.result.level)} intervals{dashed}"
         ax.set_title(said, fontsize=9, loc="right", color="0.3")

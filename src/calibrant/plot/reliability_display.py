@@ -1,4 +1,4 @@
-"""`ReliabilityDisplay`: reliability diagrams in the manner of scikit-learn's displays."""
+"""`ReliabilityDisplay`: reliability diagrams in the style of scikit-learn's displays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .style import class_texts, plain_text
 class ReliabilityDisplay(Display):
     """Reliability diagram: observed frequency over predicted probability, with the calibration error.
 
-    Build one with :meth:`from_predictions` or :meth:`from_estimator`. The object holds data only; :meth:`plot`
+    Build one with :meth:`from_predictions` or :meth:`from_estimator`. The object stores only data; :meth:`plot`
     draws them and computes nothing.
 
     Parameters
@@ -53,11 +53,11 @@ class ReliabilityDisplay(Display):
     name : str or None
         Name of the model.
     ax_ : Axes, or ndarray of Axes
-        The axes drawn on; an array where there are several panels. Pass it to another display's ``ax``.
+        The axes drawn on; an array if there are several panels. Pass it as ``ax`` to another display.
     axes_ : ndarray of Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
@@ -94,7 +94,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def of(cls, result: Any) -> ReliabilityDisplay:
-        """Hold a curve, the curve of an estimate, or those of a report; ValueError for one that has none.
+        """Create a display of a result without drawing it; raise ValueError if it has no curve.
 
         Parameters
         ----------
@@ -146,27 +146,27 @@ class ReliabilityDisplay(Display):
             How the curve is estimated; see :func:`calibrant.reliability_curve`, whose default is the same.
             ``"isotonic"`` is the CORP diagram.
         band : {"confidence", "consistency", "simultaneous", "clopper-pearson"}, default "confidence"
-            Meaning of band and bars: where the truth is, score by score; where curve and bins of a calibrated model
-            would be (around the diagonal); where the truth is, simultaneously for all scores. ``"clopper-pearson"``: as
-            the first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
+            Meaning of band and bars. They cover, in this order: the true frequency at each score; curve and bins of a
+            calibrated model (around the diagonal); the true frequency at all scores simultaneously; the same as the
+            first, by exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
         bins : "auto", int, Binned or None, default "auto"
-            Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
-            ``"auto"``: ten bins of equal width over the domain, on paper of equal mass (fewer below 100 samples), or
-            those of ``curve``.
+            Bins drawn with the curve, as markers whose area shows the number of samples, with intervals.
+            ``"auto"``: ten bins over the domain, of equal width, or of equal mass on probability paper (fewer below 100
+            samples), or those of ``curve``.
         n_bins, strategy : int and {"uniform", "quantile"}, optional
-            The curve of scikit-learn's ``CalibrationDisplay``, in place of ``curve``: the observed frequency of each of
-            ``n_bins`` bins (default 5) over its mean score, of equal width (the default) or mass.
+            Draw the curve of scikit-learn's ``CalibrationDisplay`` instead of ``curve``: the observed frequency of each
+            of ``n_bins`` bins (default 5), of equal width (the default) or mass, against its mean score.
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that already show classes, the same
             classes are drawn.
         n_resamples : int, default 400
-            Resamples of the band and of the interval.
+            Number of resamples for the band and the interval.
         name : str, optional
             Name of the model.
         ax : Axes or array of Axes, optional
-            Axes to draw on; axes with a diagram get one more model. Default: a new figure.
+            Axes to draw on; if they have a diagram, the model is added to it. Default: a new figure.
         random_state : int, Generator or None, default 0
-            Seed or generator of the draws. The number and its interval are those of ``calibrant.estimate`` with the
+            Seed or generator of the draws. The error and its interval are those of ``calibrant.estimate`` with the
             same ``random_state``.
 
         Returns
@@ -177,7 +177,7 @@ class ReliabilityDisplay(Display):
         Raises
         ------
         ValueError, TypeError
-            For bad input; for the canonical notion, which has no curve.
+            For invalid input; for the canonical notion, which has no curve.
         """
         if n_bins is not None or strategy is not None:
             if not is_auto(curve):
@@ -217,7 +217,7 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         estimator : fitted classifier
-            With ``predict_proba`` and ``classes_``.
+            Classifier with ``predict_proba`` and ``classes_``.
         X, y : array-like
             Test data, not the training data.
         notion : str or Notion, default "auto"
@@ -225,9 +225,9 @@ class ReliabilityDisplay(Display):
         pos_label : label, optional
             Positive class of a binary classifier; default ``classes_[1]``.
         name : str, optional
-            Default: the name of the estimator's class.
+            Name of the model; default: the name of the estimator's class.
         **options
-            Everything else that :meth:`from_predictions` and :meth:`plot` take.
+            Other arguments of :meth:`from_predictions` and :meth:`plot`.
 
         Returns
         -------
@@ -257,16 +257,16 @@ class ReliabilityDisplay(Display):
         )
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """The diagram as a part of a web page: interactive, light and dark, self-contained. Needs the extra ``cli``.
+        """Return the diagram as an interactive, self-contained part of a web page; needs the extra ``html``.
 
-        The diagram of the report's page (:meth:`Report.to_html`), with a menu of the panels: paste it into any page,
-        more than one if you like, or open the file as it is. Its style and script are confined to it, names are
-        escaped, and nothing is loaded.
+        It is the diagram of the report's page (:meth:`Report.to_html`), with a menu of the panels. Paste one or several
+        into any page, or open the file as it is. It has a light and a dark mode, its style and script are confined to
+        it, names are escaped, and nothing is loaded.
 
         Parameters
         ----------
         path : path, optional
-            File to write as well, completely or not at all.
+            File to write as well; it is written completely or not at all.
 
         Returns
         -------
@@ -295,35 +295,35 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         ax : Axes or array of Axes, optional
-            Axes to draw on. Axes with a diagram get one more model, in the next style. A single axes is divided if
+            Axes to draw on. If they have a diagram, the model is added in the next style. A single axes is divided if
             there are several panels. Default: a new figure.
         name : str, optional
             Name of the model; default :attr:`name`.
         scale : {"linear", "logit", "probit"}, optional
-            Scale of both axes. Probability paper (``"logit"``, ``"probit"``) spreads the ends next to 0 and 1, where
-            small probabilities are told apart; it runs from .001 to .999, to 1e-6 at most where scores or bins lie
-            further out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too,
-            and the histogram's end bars contain the scores beyond. A smooth curve is flat there, within its bandwidth
-            of the ends: trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
+            Scale of both axes. Probability paper (``"logit"``, ``"probit"``) spreads the ends near 0 and 1, to
+            distinguish small probabilities; it runs from .001 to .999, or as far as 1e-6 and 1 - 1e-6 if scores or bins
+            lie further out. Bins beyond its ends, such as 0 or 1, are arrowheads on the edge, where band and bars end
+            too, and the histogram's end bars contain the scores beyond. A smooth curve is flat within its bandwidth of
+            the ends: rely on the bins or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
         histogram : {"auto", "inside", "below", "above", None}, default "auto"
-            Where the histogram of scores is: along the lower edge inside the axes, below them within the room that the
-            axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles
-            and neighbours stay as they are, if their shorter side has 200 points or more; above in a new figure.
+            Position of the histogram of scores: along the lower edge inside the axes, below them within the space that
+            the axes had, above them (outside that space), or none. ``"auto"``: inside given axes, whose titles and
+            neighbours stay unchanged, if their shorter side is at least 200 points; above in a new figure.
         legend : bool, default True
             Whether to draw a legend.
         color : matplotlib colour, optional
-            Colour of curve, band and bins; default the next of calibrant's.
+            Colour of curve, band and bins; default: the next of calibrant's colours.
         title : str, optional
-            Title of the axes; of a figure with several panels its own.
+            Title of the axes, or of the figure if it has several panels.
         line_kwargs : mapping, optional
-            Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` hold for its band and bins too.
+            Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` also apply to its band and bins.
         ref_line : bool, default True
             Whether to draw the diagonal of perfect calibration.
 
         Returns
         -------
         ReliabilityDisplay
-            Itself, with ``ax_``, ``axes_`` and ``figure_`` set.
+            The display, with ``ax_``, ``axes_`` and ``figure_`` set.
         """
         check_scale(scale, ax)
         name = self.name if name is None else name
@@ -369,8 +369,8 @@ document(cast(Any, ReliabilityDisplay.from_predictions).__func__, ReliabilityDis
 def _response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) -> tuple[Any, list[Label], Label]:
     """Probabilities, labels and positive label of a classifier, as scikit-learn's displays choose them.
 
-    A binary classifier gives the probability of ``pos_label`` (default ``classes_[1]``) where one class is
-    asked for, and everything else the matrix.
+    For a binary classifier and a notion of one class, the probability of ``pos_label`` (default ``classes_[1]``);
+    otherwise the matrix.
     """
     predict = getattr(estimator, "predict_proba", None)
     classes = getattr(estimator, "classes_", None)

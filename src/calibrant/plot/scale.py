@@ -1,4 +1,4 @@
-"""Scales of a reliability diagram's axes: linear, or probability paper, which spreads the ends next to 0 and 1."""
+"""Scales of a reliability diagram's axes: linear, or probability paper, which spreads the ends near 0 and 1."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from scipy.special import expit, logit, ndtr, ndtri
 from ..data.checks import check_choice
 from ..data.types import FloatArray
 
-#: Limits next to 0 and 1, for values that have no place on paper.
+#: Limits next to 0 and 1, for values that have no position on paper.
 _NEXT = 1e-12
-#: Ends of paper: the first, or further out where scores or bins lie there.
+#: Ends of paper: the first, or further out if scores or bins lie there.
 _ENDS = (1e-3, 1e-4, 1e-5, 1e-6)
 #: Share of the scores that may lie beyond the ends.
 _BEYOND = 0.005
 #: Ticks of paper up to one half, those that matter most first.
 _TICKS = (0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6, 0.25, 0.05, 0.4)
-#: Points between two ticks at least, on small panels too.
+#: Minimum distance in points between two ticks, and on small panels.
 _BETWEEN = {False: 36.0, True: 26.0}
-#: Points of a finer line: between two of a curve, and in all.
+#: Number of points of a finer line: between two points of a curve, and in total.
 _FINER, _IN_ALL = 24, 8000
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How probabilities lie along an axis.
+    """Mapping of probabilities to positions along an axis.
 
     Attributes
     ----------
     name : str
     forward, inverse : callable
-        From probabilities to places, and back.
+        From probabilities to positions, and back.
     step, reach : float
-        Width of a histogram's bar in places, and the place up to which there are bars; 0 for the linear scale.
+        Width of a histogram's bar in positions, and the position up to which there are bars; 0 for the linear scale.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Scale:
 
     @property
     def is_paper(self) -> bool:
-        """Whether 0 and 1 have no place."""
+        """Whether 0 and 1 have no position."""
         return self.step > 0
 
     def places(self, p: Any) -> FloatArray:
-        """Where probabilities lie; 0 and 1 far out, but somewhere."""
+        """Positions of probabilities; those of 0 and 1 are far out, but finite."""
         return self.forward(np.clip(np.asarray(p, dtype=np.float64), _NEXT, 1 - _NEXT))
 
     def cuts(self, domain: tuple[float, float]) -> FloatArray:
@@ -81,14 +81,14 @@ PAPERS = tuple(name for name, scale in SCALES.items() if scale.is_paper)
 
 @dataclass(frozen=True)
 class Frame:
-    """The scale of a panel, and of paper where it ends: points beyond are drawn on its edge."""
+    """The scale of a panel, and the ends of paper; points beyond them are drawn on its edge."""
 
     scale: Scale
     low: float = -np.inf
     high: float = np.inf
 
     def inside(self, p: FloatArray) -> FloatArray:
-        """Probabilities, on the edge those beyond it."""
+        """Probabilities, with those beyond the edge moved to it."""
         return np.clip(p, self.low, self.high)
 
     def outside(self, p: FloatArray) -> Any:
@@ -96,7 +96,7 @@ class Frame:
         return (p > self.high).astype(int) - (p < self.low)
 
     def line(self, x: FloatArray, *ys: FloatArray) -> list[FloatArray]:
-        """Straight lines in probabilities, which on paper are bent: with points in between."""
+        """Lines that are straight in probabilities, with points added in between on paper, where they are curved."""
         if not self.scale.is_paper or len(x) < 2:
             return [x, *ys]
         t = np.arange(n := int(np.clip(_IN_ALL // len(x), 1, _FINER))) / n
@@ -131,7 +131,7 @@ def frame_of(ax: Axes) -> Frame:
 
 
 def scale_for(ax: Axes, name: str | None, *, fresh: bool) -> Scale:
-    """The scale asked for, or that of a panel that holds a diagram; ValueError where these differ."""
+    """The requested scale, or that of a panel with a diagram; ValueError if these differ."""
     present = frame_of(ax).scale
     if fresh:
         return SCALES["linear" if name is None else name]
@@ -141,7 +141,7 @@ def scale_for(ax: Axes, name: str | None, *, fresh: bool) -> Scale:
 
 
 def check_scale(name: Any, ax: Any) -> bool:
-    """Judge a ``scale`` argument; whether it, or that of the axes where none is asked for, is paper."""
+    """Check a ``scale`` argument; return whether it, or by default the scale of the axes, is paper."""
     if name is not None:
         return SCALES[check_choice("scale", name, tuple(SCALES))].is_paper
     axes = [] if ax is None else [a for a in np.asarray(ax, dtype=object).ravel() if isinstance(a, Axes)]
@@ -149,7 +149,7 @@ def check_scale(name: Any, ax: Any) -> bool:
 
 
 def set_paper(ax: Axes, scale: Scale, ends: tuple[float, float], margin: float) -> None:
-    """Give both axes of a panel a scale between two probabilities, with a border."""
+    """Set the scale of both axes of a panel between two probabilities, with a border."""
     low, high = scale.places(ends)
     border = margin * (high - low)
     frame = Frame(scale, *scale.inverse(np.array([low - border, high + border])).tolist())
@@ -160,7 +160,7 @@ def set_paper(ax: Axes, scale: Scale, ends: tuple[float, float], margin: float) 
 
 
 def set_ticks(ax: Axes, scale: Scale, side: float, *, small: bool) -> None:
-    """Numbers on both axes of a panel whose limits are set."""
+    """Set the ticks on both axes of a panel whose limits are set."""
     for axis in (ax.xaxis, ax.yaxis):
         if not scale.is_paper:
             axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10], min_n_ticks=3))
@@ -173,7 +173,7 @@ def set_ticks(ax: Axes, scale: Scale, side: float, *, small: bool) -> None:
 
 
 def ticks_of(frame: Frame, most: float) -> list[float]:
-    """Round probabilities within a frame, as many as it has room for."""
+    """Round probabilities within a frame, as many as fit."""
     low, high = frame.scale.places([frame.low, frame.high])
     out: list[float] = []
     for p in _TICKS:
@@ -185,7 +185,7 @@ def ticks_of(frame: Frame, most: float) -> list[float]:
 
 
 def tick_text(p: float) -> str:
-    """A probability as short as it can be said: 0.01, 10⁻⁴, 0.99, 1-10⁻⁴."""
+    """A probability in its shortest form: 0.01, 10⁻⁴, 0.99, 1-10⁻⁴."""
     small = min(p, 1 - p)
     if small > 0.9e-3:
         return f"{p:.4g}"
@@ -194,12 +194,12 @@ def tick_text(p: float) -> str:
 
 
 def ends_of(markers: FloatArray, counts: FloatArray, edges: FloatArray) -> tuple[float, float]:
-    """Between which probabilities paper lies: .001 and .999, or further out where scores or bins are."""
+    """Ends of paper: .001 and .999, or further out if scores or bins lie there."""
     below = np.append(0.0, np.cumsum(counts)) / max(float(counts.sum()), 1e-300)
     last = _ENDS[-1]
 
     def end(markers: FloatArray, share: Callable[[float], float]) -> float:
-        """The first end up to which markers and all but few scores lie, but for those beyond the last."""
+        """The first end up to which markers and all but a few scores lie, except those beyond the last end."""
         nearest = float(markers[markers >= last].min(initial=1.0))
         return next((e for e in _ENDS if nearest >= e and share(e) - share(last) <= _BEYOND), last)
 

@@ -13,30 +13,30 @@ from .fitting import new_figure
 from .reliability_display import ReliabilityDisplay
 from .style import class_text, percent_text, plain_text, plain_texts, style_of
 
-#: Inches a segment, and around the panel.
+#: Inches per segment, and around the panel.
 _ROW, _AROUND = 0.44, 1.5
-#: Characters of a condition, and of a line of it.
+#: Maximum characters of a condition, and of a line of it.
 _LONGEST, _LINE = 96, 34
 
 
 class SegmentDisplay(Display):
     """Gaps of segments, observed minus predicted, with simultaneous intervals; one row per segment.
 
-    A diamond shows observed minus expected at the same scores, by the map of all rows. Segments that were found are
-    filled; where none was, those that were tested are drawn hollow. Numbers of rows stand at the right.
+    A diamond shows observed minus expected at the same scores, by the map of all rows. Segments found are filled; if
+    there are none, those tested are drawn hollow. Numbers of rows are shown on the right.
 
     Attributes
     ----------
     report : SegmentReport
         The report.
     axes_ : tuple of Axes
-        The axes, once it is drawn: one, or with a chosen segment two.
+        The axes, once drawn: one, or two with a chosen segment.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
-    calibrant.find_segments : Makes the report.
+    calibrant.find_segments : Computes the report.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class SegmentDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any = None, X: Any = None, **options: Any) -> SegmentDisplay:
-        """Search, and draw what is found.
+        """Search for segments and draw those found.
 
         Parameters
         ----------
@@ -74,12 +74,12 @@ class SegmentDisplay(Display):
         return cls(find_segments(y_true, y_prob, X, **options)).plot()
 
     def plot(self, ax: Any = None, *, segment: int | None = None) -> SegmentDisplay:
-        """Draw gaps on given axes, or on a new figure; with the reliability diagram of a chosen segment beside them.
+        """Draw gaps on given axes or on a new figure, and next to them the reliability diagram of a chosen segment.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the gaps; with ``segment``, of which the diagram needs axes of its own, omit it.
+            Where to draw the gaps; omit it with ``segment``, whose diagram needs its own axes.
         segment : int, optional
             Position in ``report.segments``.
         """

@@ -1,4 +1,4 @@
-"""Displays on the simplex of three classes: which predictions there are, and where a calibrator moves them."""
+"""Displays on the simplex of three classes: the predictions, and where a calibrator moves them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .style import LONGEST_IN_PANEL, STYLES, class_texts
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 _COLORS = tuple(style.color for style in STYLES[:3])
-#: Cuts of each side for layers that fill the simplex, and the distance from its sides at which maps are evaluated.
+#: Number of cuts of each side for layers that fill the simplex, and distance from its sides where maps are evaluated.
 _STEPS, _EDGE = 60, 1e-3
-#: Below this part of an even density a kernel only repeats distant rows: nothing is drawn.
+#: Below this fraction of an even density, a kernel only repeats distant rows: nothing is drawn.
 _LEAST_DENSITY = 0.02
 #: Opacity of arrows that start without scores nearby: there a map is an extrapolation.
 _FAINT = 0.25
@@ -43,7 +43,7 @@ _SHOWN = {
 class SimplexDisplay(Documented):
     """Density, frequencies or errors of three-class predictions over the probability simplex, cell by cell.
 
-    Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 where they are spread evenly.
+    Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 if they are spread evenly.
     ``"frequency"``: one panel per class, with its observed frequency. ``"error"``: the sum over classes of the absolute
     differences between frequencies and stated probabilities, whose mean is the canonical L1 error; noise counts
     as error.
@@ -61,9 +61,9 @@ class SimplexDisplay(Documented):
     show : {"density", "frequency", "error"}
         The quantity that is drawn.
     axes_ : ndarray of Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
@@ -122,11 +122,11 @@ class SimplexDisplay(Documented):
         Parameters
         ----------
         kind : {"histogram", "kernel"}, default "histogram"
-            Equal triangles, those of ``SimplexBinned(n_bins)``; or Dirichlet kernels read at 3600 points.
+            Equal triangles, those of ``SimplexBinned(n_bins)``; or Dirichlet kernels evaluated at 3600 points.
         show : {"density", "frequency", "error"}, default "density"
             The quantity to draw; see above.
         n_bins : int, default 8
-            Cuts m of every class' probability: m² triangles.
+            Number m of cuts of each class's probability: m² triangles.
         estimator : DirichletKernel, optional
             Bandwidth, orientation and eps for ``kind="kernel"``; by default ``DirichletKernel()``.
         ax : matplotlib Axes, or array of three for "frequency", optional
@@ -135,11 +135,11 @@ class SimplexDisplay(Documented):
         Raises
         ------
         ValueError
-            For other than three classes, no row, or words that are not listed.
+            If there are not three classes, if there are no rows, or for an unknown option.
 
         Notes
         -----
-        Cost O(n) for a histogram; 3600 n kernels.
+        Cost: O(n) for a histogram, 3600 n kernel evaluations for kernels.
         """
         check_choice("kind", kind, ("histogram", "kernel"))
         check_choice("show", show, _SHOWN)
@@ -191,25 +191,25 @@ class SimplexMapDisplay(Documented):
     """Map of a three-class calibrator, drawn in the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
-    class that is the first choice afterwards, faint without scores nearby. ``"heat"``: one panel per class, with
-    how much its probability increases (red) or decreases (blue) at each stated probability vector.
+    predicted class after calibration, faint without scores nearby. ``"heat"``: one panel per class, showing how much
+    its probability increases (red) or decreases (blue) at each stated probability vector.
 
     Attributes
     ----------
     classes : tuple of labels
         The three labels.
     stated, calibrated : ndarray of shape (m, 3)
-        Points and where they go.
+        Stated probability vectors, and their calibrated ones.
     truth : ndarray of shape (m, 3) or None
-        Where they should go.
+        Their true probabilities.
     scores : ndarray of shape (n, 3) or None
-        Points of the data.
+        Scores of the data.
     kind : {"arrows", "heat"}
         The kind of picture.
     axes_ : ndarray of Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
@@ -262,13 +262,13 @@ class SimplexMapDisplay(Documented):
         Parameters
         ----------
         calibrator : Calibrator
-            A calibrator of three classes and probabilities, fitted.
+            A fitted calibrator of three classes and probabilities.
         kind : {"arrows", "heat"}, default "arrows"
             The kind of picture; see above.
         scores : array-like of shape (n, 3), optional
-            Data to draw behind, in the order of ``calibrator.classes_``: a map says little where there are none.
+            Scores to draw behind the map, in the order of ``calibrator.classes_``; far from them it extrapolates.
         truth : callable, optional
-            True class probabilities (m, 3) of stated ones; circles, joined to the tips of the arrows that miss them.
+            True class probabilities (m, 3) of stated ones, drawn as circles joined to the tips of arrows missing them.
         n_steps : int, default 9
             Arrows start at the centres of about ``n_steps² / 2`` cells.
         ax : matplotlib Axes, or array of three for "heat", optional
@@ -306,7 +306,7 @@ class SimplexMapDisplay(Documented):
         return self
 
     def _draw_arrows(self, ax: Any) -> None:
-        """Arrows, faint without scores nearby; grey lines from their tips to where they should end."""
+        """Draw arrows, faint without scores nearby; grey lines lead from their tips to where they should end."""
         start, end = to_page(self.stated), to_page(self.calibrated)
         colors = to_rgba_array([_COLORS[k] for k in self.calibrated.argmax(axis=1)])
         if self.scores is not None:
@@ -341,7 +341,7 @@ class SimplexMapDisplay(Documented):
 
 
 def _panels(ax: Any, n: int, size: tuple[float, float], shown: str) -> AnyArray:
-    """Given axes, or those of a new figure of a size in inches; ValueError for another number of them."""
+    """Given axes, or those of a new figure of a size in inches; ValueError if their number is not ``n``."""
     if ax is None:
         ax = new_figure(1, n, *size)[1]
     panels = [a for a in np.asarray(ax, dtype=object).ravel() if a is not None]
@@ -351,7 +351,7 @@ def _panels(ax: Any, n: int, size: tuple[float, float], shown: str) -> AnyArray:
 
 
 def _draw_bar(axes: AnyArray, picture: Any, text: str) -> None:
-    """Key of colours, beside the panels."""
+    """Draw a colour bar next to the panels."""
     bar = axes[0].figure.colorbar(picture, ax=list(axes), shrink=0.75, pad=0.015)
     bar.set_label(text, fontsize=8)
     bar.ax.tick_params(labelsize=8)
@@ -363,7 +363,7 @@ def to_page(p: FloatArray) -> FloatArray:
 
 
 def draw_simplex(ax: Any, classes: tuple[Label, ...]) -> None:
-    """Triangle with lines at every fifth, numbers along its sides, and a class at each corner."""
+    """Draw a triangle with lines at every fifth, numbers along its sides, and a class at each corner."""
     ax.set_aspect("equal")
     ax.axis("off")
     ax.set(xlim=(-0.14, 1.14), ylim=(-0.13, 1.0))
@@ -387,7 +387,7 @@ def draw_simplex(ax: Any, classes: tuple[Label, ...]) -> None:
 
 
 def simplex_grid(steps: int, edge: float = _EDGE) -> FloatArray:
-    """Nodes of a triangular grid, (m, 3): whole steps of each coordinate, drawn inside by ``edge``."""
+    """Nodes of a triangular grid, (m, 3): whole steps of each coordinate, moved inwards by ``edge``."""
     i, j = (a.ravel() for a in np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij"))
     inside = i + j <= steps
     i, j = i[inside], j[inside]

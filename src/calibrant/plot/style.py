@@ -1,4 +1,4 @@
-"""How things look and read: line styles that differ in grey too, and the words on the axes."""
+"""Line styles that also differ in grey, and the texts on the axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Style(NamedTuple):
     marker: str
 
 
-#: Colours of different lightness (Okabe & Ito's, the blue darkened), each with a dash pattern and a marker of its own.
+#: Colours of different lightness (Okabe & Ito's, the blue darkened), each with its own dash pattern and marker.
 STYLES = (
     Style("#0b4a8f", "-", "o"),
     Style("#d55e00", (0, (5, 1.6)), "s"),
@@ -49,17 +49,17 @@ def plain_texts(values: Iterable[Any], longest: int = LONGEST_NAME) -> list[str]
 
 
 def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
-    """A single one of :func:`plain_texts`."""
+    """A single text of :func:`plain_texts`."""
     return plain_texts([value], longest)[0]
 
 
 def class_texts(labels: Iterable[Label], longest: int = LONGEST_NAME, notion: str = "") -> list[str]:
-    """Classes in words: a name as it is, a number as "class 3", or "label 3" of a notion of several labels."""
+    """Classes in words: a name unchanged, a number as "class 3", or "label 3" for a notion of several labels."""
     return plain_texts([nouns_of(notion).named(label) for label in labels], longest)
 
 
 def class_text(label: Label, longest: int = LONGEST_NAME, notion: str = "") -> str:
-    """A single one of :func:`class_texts`."""
+    """A single text of :func:`class_texts`."""
     return class_texts([label], longest, notion)[0]
 
 
@@ -79,7 +79,7 @@ def font_scale() -> float:
 
 
 def digits_of(*values: float) -> int:
-    """Decimals that show two significant digits of the largest value, three at least and six at most."""
+    """Decimals that show two significant digits of the largest value, at least three and at most six."""
     largest = max((abs(v) for v in values if v == v), default=0.0)
     digits = 3
     while digits < 6 and 0 < largest < 10 ** (1 - digits):
@@ -98,5 +98,5 @@ def error_text(value: float, interval: Interval) -> str:
 
 
 def percent_text(level: float | None) -> str:
-    """A level in words: ``95 %``; nothing for none."""
+    """A level as text: ``95 %``; "" for None."""
     return "" if level is None else f"{100 * level:g} %"

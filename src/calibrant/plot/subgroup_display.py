@@ -13,7 +13,7 @@ from .base import Display, draw_grid, draw_interval
 from .fitting import is_small, new_figure
 from .style import class_text, percent_text, plain_text, plain_texts, style_of
 
-#: Inches a subgroup and a heading, and around the panels.
+#: Inches per subgroup or heading, and around the panels.
 _ROW, _AROUND = 0.27, 1.45
 _LONGEST_SUBGROUP = 26
 
@@ -21,21 +21,21 @@ _LONGEST_SUBGROUP = 26
 class SubgroupDisplay(Display):
     """Forest plot: one row per subgroup, with its gap in the large on the left and its calibration error on the right.
 
-    Subgroups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at
-    the right; small subgroups are grey.
+    Subgroups that are miscalibrated by their adjusted p-values are filled, the others hollow. Numbers of rows are shown
+    on the right; small subgroups are grey.
 
     Attributes
     ----------
     report : SubgroupReport
         The report.
     axes_ : tuple of two Axes
-        The axes, once it is drawn.
+        The axes, once drawn.
     figure_ : Figure
-        The figure, once it is drawn.
+        The figure, once drawn.
 
     See Also
     --------
-    calibrant.subgroup_calibration : Makes the report.
+    calibrant.subgroup_calibration : Computes the report.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class SubgroupDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_prob: Any = None, by: Any = None, *, axes: Any = None, **options: Any
     ) -> SubgroupDisplay:
-        """Draw the subgroups.
+        """Compute the calibration of subgroups and draw it.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class SubgroupDisplay(Display):
         by : array-like of shape (n,), mapping, data frame, or list of columns
             Subgroup of each row.
         axes : two Axes, optional
-            Two axes that share their y; by default those of a new figure.
+            Two axes with a shared y-axis; by default those of a new figure.
         **options
             Passed to :func:`calibrant.subgroup_calibration`.
         """
@@ -88,12 +88,12 @@ class SubgroupDisplay(Display):
         return 7.6, _AROUND + _ROW * max(len(report.subgroups) + headings, 3)
 
     def plot(self, axes: Any = None) -> SubgroupDisplay:
-        """Draw on two given axes that share their y, or on a new figure.
+        """Draw on two given axes with a shared y-axis, or on a new figure.
 
         Parameters
         ----------
         axes : two Axes, optional
-            Two axes that share their y; by default those of a new figure.
+            Two axes with a shared y-axis; by default those of a new figure.
         """
         report = self.report
         several = len(report.columns) > 1

@@ -1,4 +1,4 @@
-"""The report: numbers, table, verdict, text and HTML, from sums only; and the comparison of calibrators."""
+"""The report (numbers, table, verdict, text and HTML, from sums only) and the comparison of calibrators."""
 
 from .assemble import report
 from .comparison import CalibratorComparison, ComparedCalibrator

@@ -66,7 +66,7 @@ def _report_of(
     random_state: RandomState,
     title: str,
 ) -> Report:
-    """Report of sums. ``rows`` were added, where they are at hand: estimators whose sums were not kept read them."""
+    """Build a report from sums; estimators whose sums were not kept use the ``rows``, if available."""
     totals = sums.required_totals()
     chosen = _estimator(estimator)
     tolerance, threshold = check_tolerance(tolerance), check_threshold(threshold)
@@ -189,7 +189,7 @@ def report(
     title: str = "Calibration report",
     **inputs: Unpack[InputOptions],
 ) -> Report:
-    """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
+    """Report the calibration of predictions: scores, calibration errors with intervals, classes, curves, a verdict.
 
     Parameters
     ----------
@@ -200,22 +200,22 @@ def report(
     level : float in (0, 1), default 0.95
         Level of intervals and bands; a p-value of at most ``1 - level`` is evidence.
     tolerance : float in (0, 1), optional
-        Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
-        the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
-        1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
-        log-loss of saying the base rate every time, and 1 % of the Brier score at most.
+        Calibration error below which miscalibration does not matter to you. Default: ``0.1 sd √H``, with the standard
+        deviation of the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at
+        10 %, 0.003 at 1 % (``2 / K`` of that for classes against the rest). At the base rate, an error of that size
+        costs 0.7 % of the log-loss of always predicting the base rate, and at most 1 % of the Brier score.
     threshold : float in (0, 1), optional
-        Decision threshold: the score from which on you act, such as what
-        :func:`calibrant.decisions.optimal_threshold` gives for your costs: the verdict then
-        tells the share of decisions that a repair would change.
+        Decision threshold: the lowest score at which you act, for example that of
+        :func:`calibrant.decisions.optimal_threshold` for your costs. The verdict then gives the share of decisions that
+        recalibration would change.
     title : str, default "Calibration report"
         Title of the text and of the page.
 
     Returns
     -------
     Report
-        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters`` says
-        whether the error is ``tolerance`` or more: True, False, or None where the data cannot say.
+        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters``
+        indicates whether the error is ``tolerance`` or more: True, False, or None if the data are inconclusive.
 
     Raises
     ------
@@ -225,29 +225,29 @@ def report(
     Warns
     -----
     DependenceWarning
-        Where no ``groups`` were given and residuals of rows that follow each other, among similar scores, are alike.
+        If no ``groups`` are given and the residuals of consecutive rows, among similar scores, are correlated.
 
     See Also
     --------
     calibrant.estimate : The headline number only.
     calibrant.compare_models : Several models on the same rows.
-    calibrant.compare_calibrators : Which calibrator repairs the probabilities best.
+    calibrant.compare_calibrators : Find the calibrator that recalibrates the probabilities best.
     calibrant.results.Report : The result, field by field.
 
     Notes
     -----
     The test decides where intervals start: above 0 exactly where its p-value is evidence. How often a calibrated model
-    is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
+    is called miscalibrated, and how often ``matters`` is correct, is simulated in ``benchmarks/coverage/verdict.md``.
 
-    Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
-    outcomes in ranges of scores (:func:`.range_tests`), p-values adjusted by Holm's rule. Their
-    intervals are those of their 15 bins, by cumulants and not by draws (:func:`.binned_intervals`).
+    With three or more classes, each is tested against the rest by counts of outcomes in ranges of scores
+    (:func:`.range_tests`), with p-values adjusted by Holm's method; the verdict names the miscalibrated classes. Their
+    intervals are those of 15 bins per class, computed from cumulants instead of draws (:func:`.binned_intervals`).
 
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
-    classes and not with n: a fifth of a second for two classes or a hundred, two thirds for a thousand; class by class
-    more, two seconds for a hundred and some five for a thousand. The posterior is fitted once; other intervals than the
-    headline's, the gain of a repair and the words that tell it (some two seconds for a thousand classes), curves, and
-    the power of the test are computed when they are first read.
+    classes and not with n: a fifth of a second for two classes as for a hundred, two thirds for a thousand; classwise,
+    two seconds for a hundred and about five for a thousand. The posterior is fitted once. Intervals other than the
+    headline's, the gain of recalibration and the sentences on it (about two seconds for a thousand classes), curves,
+    and the power of the test are computed on first access.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def _gain(
 
 
 def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[ErrorDraws, Question]:
-    """Gains by maps of every class, from the default's posterior, where the notion has other problems."""
+    """Gains from one map per class, by the posterior of the default estimator, where the notion has other problems."""
     labels = tuple(sums.class_sums)
     shares = (1 / len(labels),) * len(labels)
     asked = replace(question, labels=labels, shares=shares, average="power", dependent=True, exclusive=not sums.several)
@@ -304,7 +304,7 @@ def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[Error
 def tests_of(
     sums: Accumulator, question: Question, seed: int
 ) -> tuple[list[ClassRow], list[ClassRow], Callable[[], SumsTest]]:
-    """The table of classes, its classes that are tested beside all rows, and the drawing of their test."""
+    """The table of classes, the classes tested in addition to all rows, and a function that draws the test."""
     table = class_rows(sums, question.level, 1 - JOINT, question.n_groups)
     notion: Any = sums.notion
     # Two classes are one question where each is asked against the other.
@@ -317,13 +317,13 @@ def tests_of(
 
 
 def _estimate(fits: list[FittedSums], question: Question, seed: list[int], excess: float) -> Estimate:
-    """A secondary estimate, with draws of its own."""
+    """A secondary estimate, with its own draws."""
     rng = np.random.default_rng([*seed, *b"estimate"])
     return settled(estimate_from_fits(fits, question, RESAMPLES, rng)[0], excess)
 
 
 def _zero_probability_rows(rows: Predictions) -> tuple[int, ...]:
-    """Rows whose label had a probability of 0."""
+    """Rows whose label had probability 0."""
     lost = np.isinf(log_loss_per_sample(rows))
     return tuple(np.flatnonzero(lost if rows.weights is None else lost & (rows.weights > 0)).tolist())
 
@@ -338,7 +338,7 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
 
 
 def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMoments]:
-    """Fine histograms of some classes, for their isotonic curves; none where the rows are gone."""
+    """Fine histograms of some classes, for their isotonic curves; empty if the rows are not available."""
     if rows is None or rows.positive is not None:
         return {}
     every = Classwise().reduce(rows)
@@ -346,7 +346,7 @@ def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMom
 
 
 def _short(estimator: CellEstimator) -> str:
-    """``Binned(n_bins='sqrt', strategy='quantile')``: the parameters that are not the default."""
+    """``Binned(n_bins='sqrt', strategy='quantile')``: the parameters that differ from the default."""
     default = type(estimator)()
     changed = {k: v for k, v in vars(estimator).items() if v != getattr(default, k)}
     return f"{type(estimator).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"

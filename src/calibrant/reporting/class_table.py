@@ -1,4 +1,4 @@
-"""The class-wise table of a report: error, interval and test of every class against the rest, and which are off."""
+"""The class-wise table of a report: error, interval and test of each class against the rest."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..significance.report_test import beyond, range_tests
 from ..significance.result import holm, least_pvalue
 from ..sums import BinMoments
 
-#: So many classes are named at most.
+#: Maximum number of classes named.
 NAMED = 5
-#: Problems worked on at a time.
+#: Number of problems computed at a time.
 _TOGETHER = 128
 _HALF_NORMAL = np.sqrt(2 / np.pi)
 _NO_INTERVAL = Interval(float("nan"), float("nan"))
@@ -28,7 +28,7 @@ _NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 @dataclass(frozen=True, repr=False)
 class ClassRow(Result):
-    """One class of the per-class table, against the rest; or one of several labels.
+    """One class of the per-class table, against the rest, or one of several labels.
 
     Attributes
     ----------
@@ -37,30 +37,30 @@ class ClassRow(Result):
     count : float
         Weight of the rows of this class.
     base_rate, mean_prob : float
-        Its share of the rows, and the mean of the probability stated for it.
+        Its share of the rows, and its mean predicted probability.
     ece : float
         Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
     interval : Interval
-        Interval of that error, widened to include ``ece``: at the report's level for the class by itself. For a
-        significant class, which the data chose: for all classes together (Bonferroni), and above 0 where its test would
-        say so with this correction.
+        Interval of that error, widened to include ``ece``, at the report's level for each class separately. For a
+        significant class, which the data selected, it is adjusted for all classes (Bonferroni), and starts above 0
+        where the test rejects with this correction.
     pvalue : float
-        The p-value (null: the class is calibrated): whether it comes as often as stated, on the whole and in ranges of
-        scores; see :func:`calibrant.significance.report_test.range_tests`. NaN where nothing could be seen.
+        The p-value (null: the class is calibrated, occurring as often as predicted, overall and in ranges of scores);
+        see :func:`calibrant.significance.report_test.range_tests`. NaN if the rows carry no information.
     adjusted : float
-        P-value corrected for the number of classes, by Holm's rule, and divided by the share of ``1 - level`` that
-        classes have beside the test of all rows (:class:`.Evidence`): a calibrated model has any class marked in at
-        most this share of all samples, however the classes depend on each other. Two classes that are one question
-        have the p-value of the report.
+        P-value corrected for the number of classes by Holm's method, and divided by the share of ``1 - level`` for
+        classes, the rest being for the test of all rows (:class:`.Evidence`): for a calibrated model, any class is
+        significant in at most this share of samples, however the classes depend on each other. Two complementary
+        classes have the p-value of the report.
     significant : bool
         Whether the class is miscalibrated: ``adjusted`` is at most ``1 - level``.
     several : bool
-        Whether it is one of several labels that rows may have, rather than a class.
+        Whether it is one of several labels that a row may have, rather than a class.
 
     See Also
     --------
     calibrant.report : Computes it, in ``per_class``.
-    calibrant.results.Report : The whole.
+    calibrant.results.Report : The whole report.
 
     Examples
     --------
@@ -93,20 +93,20 @@ class ClassRow(Result):
 
     @property
     def name(self) -> str:
-        """``class 3``, or ``label 3`` of rows that may have several."""
+        """``class 3``, or ``label 3`` for rows that may have several."""
         return nouns(several=self.several).of(self.label)
 
     @property
     def direction(self) -> str:
-        """Whether the class is predicted too often or too rarely, on the whole."""
+        """Whether the mean probability of the class is "too high", "too low" or "even"."""
         gap = self.mean_prob - self.base_rate
         return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
 def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: int | None = None) -> list[ClassRow]:
-    """Per-class table, worst first; empty for two classes and one column. All classes are judged side by side.
+    """Per-class table, worst first, of all classes at once; empty for two classes and one column.
 
-    The tests of classes have a ``share`` of ``1 - level``; with ``n_groups`` of rows no p-value is below their bound.
+    The tests of classes have a ``share`` of ``1 - level``; with ``n_groups`` groups, no p-value is below their bound.
     """
     totals, problem_sums = sums.required_totals(), sums.by_class
     if problem_sums is None or not totals.weight > 0:
@@ -149,10 +149,10 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: in
 
 
 def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
-    """Which classes are miscalibrated, the worst first, or that none is; nothing of two, which are one question.
+    """Sentence on the miscalibrated classes, worst first, or that none is; "" for two complementary classes.
 
-    ``unit``: rows that a unit of weight stands for, the effective sample size over all weight. Two of several labels
-    are two questions.
+    ``unit``: number of rows per unit of weight, the effective sample size divided by the total weight. Two of several
+    labels are not complementary.
     """
     several = any(row.several for row in rows)
     what_of = nouns(several=several).many
@@ -169,11 +169,11 @@ def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
 
 
 def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatArray]:
-    r"""Ends of the interval for ``Σ_b w_b |gap_b|`` of every problem, (R,) each, without draws.
+    r"""Ends of the interval for ``Σ_b w_b |gap_b|`` of each problem, (R,) each, without draws.
 
     The truths are those of the path of :mod:`calibrant.measure.intervals`, from calibration to three times the gaps
-    found, and what is accepted is judged alike. What draws tell there is told by the first three cumulants of the
-    estimate, which is a sum over bins of absolute values of normal variables, by Cornish and Fisher's expansion.
+    found, and are accepted by the same rule. Instead of draws, quantiles come from the first three cumulants of the
+    estimate, a sum over bins of absolute values of normal variables, by the Cornish–Fisher expansion.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatA
 
     Notes
     -----
-    As all intervals of bins it is for what bins resolve: gaps that cancel within a bin are not put back. Each interval
-    is of its level, not all together. Cost: 11 scales × R × B numbers, independent of n.
+    As with all intervals of bins, the error is that resolved by bins: gaps that cancel within a bin are not included.
+    Each interval has its level separately, not all together. Cost: 11 scales × R × B numbers, independent of n.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`compare_calibrators`: every candidate on rows that it was not fitted to."""
+"""`compare_calibrators`: evaluate every candidate on rows that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -69,27 +69,27 @@ def compare_calibrators(
     y_true : array-like of shape (n,), or Predictions
         Observed labels; :class:`calibrant.Predictions` stand for labels, scores, weights and their order.
     y_prob : array-like of shape (n,) or (n, K)
-        Scores, of the kind that ``input`` says.
+        Scores, of the kind given by ``input``.
     cv : int, default 5
         Number of stratified folds; fewer where a class has fewer rows.
     notion : str or Notion, default "auto"
-        The notion of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
+        The notion of the calibration error; by default the second class for 1-D scores, else the confidence.
     level : float in (0, 1), default 0.95
         Level of intervals and bands.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights; whole numbers stand for repeated rows.
     groups : array-like of shape (n,), optional
-        Rows of one group may depend on each other: folds keep them together, and standard errors and intervals are
-        those of groups.
+        Rows of one group may depend on each other: folds keep them together, and standard errors and intervals
+        account for groups.
     input : {"probability", "logit", "margin"}, default "probability"
         The kind of the scores; see :class:`calibrant.calibrators.Calibrator`.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns of ``y_prob``; default the sorted unique labels.
+        The labels, in the order of the columns of ``y_prob``; by default the sorted unique labels.
     random_state : int, RandomState or None, default 0
-        Seed of the folds: with the same arguments, :func:`calibrant.calibrators.select_calibrator` chooses the same.
+        Seed of the folds. :func:`calibrant.calibrators.select_calibrator` with the same arguments chooses the same.
     progress : bool, optional
-        A progress bar on standard error: at once (True), never (False), or, by default, as of all functions: after two
-        seconds, on a terminal or in a notebook. Needs rich (extra ``cli``).
+        Show a progress bar on standard error: at once (True), never (False) or by default, as in all functions, after
+        two seconds on a terminal or in a notebook. Needs rich (extra ``cli``).
     title : str, default "Comparison of calibrators"
         Title of the text and of the page.
 
@@ -101,23 +101,23 @@ def compare_calibrators(
     Raises
     ------
     TypeError
-        For scores where labels belong.
+        If scores are passed in place of labels.
 
     See Also
     --------
-    calibrant.calibrators.select_calibrator : The choice without the report, fitted.
+    calibrant.calibrators.select_calibrator : Choose and fit a calibrator, without the report.
     calibrant.AutoCalibrator : A calibrator that chooses when it is fitted.
     calibrant.CalibratedModel : A classifier together with its calibrator.
     calibrant.results.CalibratorComparison : The result, field by field.
 
     Notes
     -----
-    Every number is of the rows of all folds together, each by the fit of the others; an average's weights are those of
-    all rows. The log-loss counts probabilities below 1e-6 as 1e-6. Intervals of gains are Student's, with the degrees
-    of freedom of a heavy-tailed mean's variance (Satterthwaite). Where scores of 0 and 1 are never wrong, or once,
-    their upper ends allow for the mistakes that so few rows may not show. ``benchmarks/arena/gains.md`` says how often
-    they cover what is gained on new rows. Cost: ``cv`` fits and one estimate with its interval per candidate, and two
-    reports.
+    Every number is computed on the rows of all folds together, each fold with the fit to the others; the weights of an
+    average are those from all rows. The log-loss counts probabilities below 1e-6 as 1e-6. Intervals of gains are
+    Student's, with the degrees of freedom of the variance of a heavy-tailed mean (Satterthwaite). Where scores of 0 and
+    1 are wrong at most once, their upper ends allow for mistakes that these few rows may not show.
+    ``benchmarks/arena/gains.md`` shows how often they cover the gain on new rows. Cost: ``cv`` fits and one estimate
+    with its interval per candidate, and two reports.
 
     References
     ----------
@@ -243,7 +243,7 @@ def _row(
 
 
 def digest_of(sample: CalibrationSample) -> str:
-    """Tells the rows of a sample from others: scores, labels, weights and groups."""
+    """Digest that identifies the rows of a sample by scores, labels, weights and groups."""
     parts = [sample.scores.values, sample.codes.astype(np.int64), sample.weights]
     if sample.groups is not None:
         parts.append(group_codes(sample.groups))

@@ -1,4 +1,4 @@
-"""`CalibratorComparison`: a frozen result with readers (text, dict, frame, HTML)."""
+"""`CalibratorComparison`: a frozen result, available as text, dict, data frame and HTML."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ..measure.scoring_rules import brier_words
 from .html import TABLES, page_of, views_of
 from .report import Report, known_interval, score_of
 
-#: Half the width of an interval from which rows are said to leave much open.
+#: Half-width of an interval above which the verdict states the uncertainty.
 _WIDE = 0.02
 
 
 def verdict_of(c: CalibratorComparison) -> tuple[str, ...]:
-    """A few sentences; see :attr:`CalibratorComparison.verdict`."""
+    """Sentences of :attr:`CalibratorComparison.verdict`."""
     row = c.row(c.chosen)
     parts = (_choice(c), _change(c, row), _gain(c, row), _trade(c, row), _open(c), _rows(c))
     return tuple(part for part in parts if part)
@@ -83,7 +83,7 @@ def _after(c: CalibratorComparison, row: ComparedCalibrator) -> Estimate:
 
 
 def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    """Gain in the proper score, and whether it exceeds noise; that in the other one where it says something else."""
+    """Gain in the proper score, and whether it exceeds noise; that in the other one where the conclusion differs."""
     if _alone(c) or row.gain != row.gain:
         return ""
     score, other = (SCORE_WORDS[name] for name in (SCORES[::-1] if c.goal == "brier" else SCORES))
@@ -105,7 +105,7 @@ def _gained(score: str, gain: float, interval: Interval, level: str = "") -> str
 
 
 def _sign(interval: Interval) -> int:
-    """1 of a gain, -1 of a loss, 0 where it is within noise."""
+    """1 for a gain, -1 for a loss, 0 within noise."""
     return int(interval.low > 0) - int(interval.high < 0)
 
 
@@ -128,7 +128,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
 
 
 def _beats(one: Estimate, other: Estimate) -> bool:
-    """Each value lies outside of the other's interval; or at half the other's, which is evidence, there is none."""
+    """Whether each value lies outside the other's interval; or it is at most half, and only the other is evidence."""
     apart = one.interval.high < other.value and one.value < other.interval.low
     clear = other.interval.low > 0 and not one.interval.low > 0
     return apart or (clear and one.value <= other.value / 2)
@@ -167,38 +167,38 @@ FORMAT = "calibrant-comparison"
 
 @dataclass(frozen=True, repr=False)
 class ComparedCalibrator(Result):
-    """One calibrator of a comparison; every number is of rows that it was not fitted to.
+    """One calibrator of a comparison, evaluated on rows that it was not fitted to.
 
     Attributes
     ----------
     name : str
         Name of the calibrator.
     log_loss, brier : float
-        Means over the rows; the log-loss with probabilities of at least 1e-6, the Brier score ``(p - o)²`` of the
-        second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
+        Means over the rows: the log-loss with probabilities below 1e-6 counted as 1e-6, the Brier score ``(p - o)²``
+        for the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` for more classes (0 to 2).
     difference, se : float
-        Difference of the loss that decides to the least one, and its standard error (paired by rows; of a calibration
-        error its own).
+        The deciding loss minus the least one, and its standard error (paired by rows; that of the error itself if the
+        loss is a calibration error).
     accuracy : float
-        Share of rows whose most probable class is right.
+        Share of rows whose most probable class is correct.
     accuracy_change, accuracy_change_se : float
-        Change of the accuracy against the scores as they are, and its standard error; NaN for margins.
+        Change of the accuracy from that of the unchanged scores, and its standard error; NaN for margins.
     error : Estimate
         Calibration error with its interval.
     seconds : float
         Mean time of a fit.
     gain, gain_se, gain_interval : float, float, Interval
-        Decrease of the Brier score of the scores as they are where that is the goal, else of their log-loss, its
-        standard error and interval; below 0 the calibrator does harm. NaN for margins.
+        Decrease of the log-loss (of the Brier score if that is the goal) from that of the unchanged scores, its
+        standard error and interval; negative if the calibrator does harm. NaN for margins.
     other_gain, other_gain_interval : float, Interval
-        The same of the other of the two scores.
+        The same for the other of the two scores.
     cost, cost_se, cost_interval : float, float, Interval
-        The score that decides above the choice's, its standard error and interval.
+        Log-loss (Brier score if that is the goal) minus that of the choice, its standard error and interval.
 
     See Also
     --------
     calibrant.compare_calibrators : Computes it.
-    calibrant.results.CalibratorComparison : The whole.
+    calibrant.results.CalibratorComparison : The whole comparison.
 
     Examples
     --------
@@ -233,12 +233,12 @@ class ComparedCalibrator(Result):
 
     @property
     def summary(self) -> str:
-        """Its log-loss and error on held-out rows."""
+        """Log-loss and calibration error on held-out rows."""
         after = f"After {printable(self.name)} the log-loss on held-out rows is {self.log_loss:.4f}"
         return f"{after}, and the calibration error {with_ends(self.error.value, self.error.interval)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON; the curve is the report's."""
+        """Plain numbers, for JSON; without the curve, which is in the report."""
         return super().to_dict() | {"error": self.error.to_dict() | {"curve": None}}
 
 
@@ -251,34 +251,34 @@ class CalibratorComparison(WithPage, Table):
     n_folds : int
         Number of folds.
     goal, rule : str
-        The loss that decides, and the rule by which it does.
+        The deciding loss, and the rule of choice.
     level : float
         Level of intervals and bands.
     chosen : str
         Name of the calibrator that the rule chooses, or ``"average"`` where several have weight.
     rows : tuple of ComparedCalibrator
-        The simplest first; after them their average, if that is chosen.
+        One row per calibrator, the simplest first; their average comes last, if it is chosen.
     weights : mapping of str to float
-        Weights of the chosen candidates, with sum 1: those of :class:`calibrant.AutoCalibrator`, which goes by at most
-        10,000 rows per class, and this comparison by all.
+        Weights of the chosen candidates, which sum to 1: those of :class:`calibrant.AutoCalibrator`, which uses at most
+        10,000 rows per class, where this comparison uses all.
     leading : (str, float) or None
-        By the rule ``"average"``: the family of calibrators of most weight (logistic maps, such as temperature, Platt,
-        beta and matrix scaling; splines; isotonic regression; the identity), and the share of 20 resamples of the
-        held-out rows in which it leads. Below 0.9 the verdict says that the family is open.
+        With the rule ``"average"``: the family of calibrators with the largest weight (logistic maps, such as
+        temperature, Platt, beta and matrix scaling; splines; isotonic regression; the identity), and the share of 20
+        resamples of the held-out rows in which it leads. Below 0.9 the verdict states that the family is open.
     n_groups : int or None
-        Groups of rows that depend on each other.
+        Number of groups of rows that may depend on each other.
     before : Report or None
-        Report on the scores as they are; None for margins, which are not probabilities.
+        Report on the unchanged scores; None for margins, which are not probabilities.
     after : Report
         Report on the held-out probabilities of the calibrator ``shown``.
     shown : str
-        The chosen calibrator; the best of the others where the choice is to leave the scores unchanged.
+        The chosen calibrator, or the best of the others if the choice is to leave the scores unchanged.
     candidates : mapping of str to Calibrator
-        The candidates, not fitted.
+        The candidates, unfitted.
     digest : str
-        Tells these rows from others.
+        Digest that identifies the rows.
     audience : Audience
-        From Python or by the command: what the verdict names is what can be typed there.
+        Python or the command line: the verdict names arguments or options accordingly.
 
     See Also
     --------
@@ -317,18 +317,18 @@ class CalibratorComparison(WithPage, Table):
 
     @property
     def within_noise(self) -> bool:
-        """Whether the choice changes scores that could be left alone, and its gain is not beyond sampling noise."""
+        """Whether the choice changes scores that could be left unchanged, with a gain within sampling noise."""
         row, alone = self.row(self.chosen), next((row for row in self.rows if row.name == "identity"), None)
         if alone is None or row is alone:
             return False
         return not _beats(row.error, alone.error) if self.goal == "calibration" else not row.gain_interval.low > 0
 
     def calibrator(self, name: str | None = None) -> Calibrator:
-        """The choice, an average with its weights, or the candidate of a name, ready to be fitted.
+        """Return the choice, an average with its weights, or a named candidate, ready to be fitted.
 
-        Nothing that was compared is fitted again.
+        The comparison is not repeated.
 
-        ``comparison.calibrator().fit(y_prob, y_true)``; its labels and kind of scores are those compared.
+        Fit it with ``comparison.calibrator().fit(y_prob, y_true)``; its labels and ``input`` are those compared.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class CalibratorComparison(WithPage, Table):
         return fresh
 
     def row(self, name: str) -> ComparedCalibrator:
-        """The row of a calibrator; ValueError where there is none.
+        """Return the row of a calibrator; raise ValueError if there is none.
 
         Parameters
         ----------
@@ -353,12 +353,12 @@ class CalibratorComparison(WithPage, Table):
 
     @property
     def verdict(self) -> str:
-        """Advice and reason, the change on held-out rows, the remaining error, and the uncertainty of these rows."""
+        """Advice and its reason, the change on held-out rows, the remaining error, and the uncertainty."""
         return " ".join(self.verdict_parts)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
-        """Steps of the verdict: choice, before and after, gain, price, what is open, and uncertainty."""
+        """Steps of the verdict: choice, before and after, gain, price, open questions, and uncertainty."""
         return verdict_of(self)
 
     def __str__(self) -> str:
@@ -382,7 +382,7 @@ class CalibratorComparison(WithPage, Table):
         return fitted("\n".join([*lines, "", note]))
 
     def _table(self) -> list[str]:
-        """Calibrators, a line each."""
+        """Table of calibrators, one line each."""
         rows, errors = self.rows, [known_interval(row.error) for row in self.rows]
         changes = (row.accuracy_change for row in rows)
         columns = {
@@ -466,7 +466,7 @@ def _page_of(comparison: CalibratorComparison, name: str) -> str:
 
 
 def change_of(row: ComparedCalibrator) -> str:
-    """Accuracy, with the digits that its standard error allows."""
+    """Change of the accuracy, with as many digits as its standard error allows."""
     change = row.accuracy_change
     return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
 

@@ -1,4 +1,4 @@
-"""Evidence of a report: whether the error is real and matters, and the gain of a repair."""
+"""Evidence of a report: whether the error is real and matters, and the gain of recalibration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .class_table import ClassRow
 
 #: Error that matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
-#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: the p-value of a class decreases
+#: Share of ``1 - level`` for the test where classes are tested too. It is large: the p-value of a class decreases
 #: exponentially with its rows, so that a fifth costs the classes few rows, and a half would cost the test many.
 JOINT = 0.8
-#: A drawn chance is taken for so far from 0 and 1 at least where logits are.
+#: Drawn probabilities are clipped to at least this distance from 0 and 1 for logits.
 _EDGE = 1e-12
-#: Parts that a cell's scores are cut into, to tell which side of a threshold they are on.
+#: Number of parts of a cell's scores, each assigned to one side of a threshold.
 _PARTS = 16
 
 
@@ -39,8 +39,8 @@ _PARTS = 16
 class Evidence(Result):
     """Test of calibration, whether the error matters, and the error that a test of these rows can detect.
 
-    The test of all rows and the tests of classes share ``1 - level`` (4 : 1), so that a calibrated sample is called
-    miscalibrated in at most ``1 - level`` of cases by all of them together:
+    The test of all rows and the tests of classes share ``1 - level`` (4 : 1), so that together they call a calibrated
+    sample miscalibrated in at most ``1 - level`` of cases:
 
     ================  ==============  =============================================================================
     status            p-value         matters
@@ -57,26 +57,26 @@ class Evidence(Result):
     Attributes
     ----------
     status : {"miscalibrated", "no evidence", "undecided"}
-        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that the draws can give), by the
-        test of all rows or of a class. ``"no evidence"``: it is not, and the intervals rule out errors that matter.
-        ``"undecided"``: it is not, and they may be there; or there are no data.
+        ``"miscalibrated"``: the p-value of all rows or of a class is at most ``1 - level`` (or the smallest that the
+        draws can give). ``"no evidence"``: it is not, and the intervals rule out errors that matter. ``"undecided"``:
+        it is not, and the intervals do not rule them out; or there are no data.
     matters : bool or None
-        Whether the calibration error, or that of a class, is ``tolerance`` or more; None where the data cannot say.
+        Whether the calibration error, or that of a class, is ``tolerance`` or more; None if the data are inconclusive.
     test : TestResult
-        Smoothed residuals over ranks against labels drawn from the probabilities.
+        Test of residuals smoothed over ranks, against labels drawn from the probabilities.
     pvalue : float
-        The smaller of the p-values of the test and of the class with the smallest one, each divided by its share of the
-        level. That of the test where no other question is asked of classes: with two of them, or one column.
+        The smaller of the p-value of the test and the smallest Holm-adjusted p-value of a class, each divided by its
+        share of ``1 - level``. That of the test if classes are not tested separately: with two of them, or one column.
     detectable : float
-        Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
-        or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to
-        see. It is known before the outcomes are; the interval is known after them and may exclude it.
+        Calibration error that the test detects in four of five samples like this one, if scores are too high, too low,
+        over- or under-confident throughout; infinite if none is detected. Errors that alternate from score to score are
+        harder to detect. It is known before the outcomes; the interval is known after them and may exclude it.
     tolerance : float
-        Calibration error from which on it matters: what was asked for, or 0.1 standard deviations of the outcome times
-        the root of the entropy of its base rate in bits.
+        Smallest calibration error that matters: the argument, or by default 0.1 standard deviations of the outcome
+        times the square root of the entropy of its base rate in bits.
     rows_needed : float
-        About how many rows like these it takes to find an error of that size in four of five samples, and to rule it
-        out; more than there are while undecided.
+        Approximate number of rows like these needed to detect an error of that size in four of five samples, and to
+        rule it out; more than the present number while undecided.
 
     See Also
     --------
@@ -116,17 +116,17 @@ class Evidence(Result):
 
     @property
     def detectable(self) -> float:
-        """Computed when it is first read."""
+        """Detectable calibration error, computed on first access."""
         return self._power["power"][0]
 
     @property
     def rows_needed(self) -> float:
-        """Computed when it is first read."""
+        """Number of rows needed, computed on first access."""
         return self._power["power"][1]
 
     @property
     def pvalue_text(self) -> str:
-        """``= 0.012``, ``≤ 0.001``: the p-value after its letter."""
+        """The p-value with its relation sign: ``= 0.012``, ``≤ 0.001``."""
         return equals(self.pvalue, self._least)
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
@@ -142,22 +142,22 @@ class Evidence(Result):
         tolerance: float,
         drawn_again: Callable[[], SumsTest],
     ) -> Evidence:
-        """Judge the test, at the level of an estimate's :func:`settled` interval, and of classes if they count.
+        """Evaluate the test, at the level of an estimate's :func:`settled` interval, and of classes if they count.
 
-        The draws of the test are many: if its power is read later, they are ``drawn_again``.
+        The many draws of the test are not kept: if its power is read later, they are ``drawn_again``.
 
         Parameters
         ----------
         found : SumsTest
             The test of all rows.
         estimate : Estimate
-            The headline, at whose level evidence is judged.
+            The headline, at whose level evidence is evaluated.
         classes : sequence of ClassRow
-            Classes and their p-values; empty if they do not count.
+            Classes with their p-values; empty if they do not count.
         tolerance : float
-            Calibration error from which on it matters.
+            Smallest calibration error that matters.
         drawn_again : callable
-            Makes the draws of the test again, for its power.
+            Repeats the draws of the test, for its power.
         """
         test, joint = found.result, share_of_test(classes)
         off = [row.interval.low for row in classes if row.significant]
@@ -178,12 +178,12 @@ class Evidence(Result):
 
 
 def share_of_test(classes: Sequence[ClassRow]) -> float:
-    """Share of ``1 - level`` that the test of all rows has beside those of classes."""
+    """Share of ``1 - level`` for the test of all rows, the rest being for those of classes."""
     return JOINT if classes else 1.0
 
 
 def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[float, float]:
-    """The error that a test detects, and the rows that one as large as the bar needs."""
+    """The error that a test detects, and the number of rows needed for an error as large as the bar."""
     power = test.power
     needed = power.rows_for(bar)
     if status == "undecided" and high > bar:
@@ -195,12 +195,12 @@ def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[flo
 
 
 def usual_tolerance(grids: Sequence[GridMoments], question: Question) -> float:
-    """``0.1 sd √H``, of the standard deviation of the outcome and the entropy of its base rate in bits.
+    """Default tolerance ``0.1 sd √H``: standard deviation of the outcome, entropy of its base rate in bits.
 
-    An error of that size where the base rate is said costs 0.7 % of the log-loss of saying it every time, whatever it
-    is (``e² / 2v`` of ``H log 2``), and 1 % of the Brier score at most (``e²`` of v). With several classes, each
-    against the rest, it is ``2 / K`` of that: such an error is taken from one class and given to another, the variance
-    is ``Σ_k π_k (1 - π_k) / 2``, and the entropy half the sum of the classes', 1 at most.
+    At the base rate, an error of that size costs 0.7 % of the log-loss of always predicting it, whatever it is
+    (``e² / 2v`` of ``H log 2``), and at most 1 % of the Brier score (``e²`` of v). With several classes, each against
+    the rest, it is ``2 / K`` of that: such an error moves probability from one class to another, the variance is
+    ``Σ_k π_k (1 - π_k) / 2``, and the entropy is half the sum over the classes, at most 1.
     """
     mass = np.array([g.total for g in grids])
     rates = np.array([float(g.positive.sum()) for g in grids])[mass > 0] / mass[mass > 0]
@@ -216,16 +216,16 @@ def usual_tolerance(grids: Sequence[GridMoments], question: Question) -> float:
 
 
 def check_tolerance(tolerance: float | None) -> float | None:
-    """Judge the ``tolerance`` argument."""
+    """Check the ``tolerance`` argument."""
     return None if tolerance is None else check_fraction("tolerance", tolerance)
 
 
 def settled(estimate: Estimate, excess: float) -> Estimate:
     """An estimate whose interval starts above 0 exactly where the test rejects, by its :attr:`.SumsTest.excess`.
 
-    The test decides, for its size is exact whatever the prior and the estimator. Where it does not reject, the interval
-    starts at 0, and so covers the true value more often. Where it does and the interval started at 0, it starts at what
-    the statistic exceeds its threshold by, a lower limit of its own, or at the value if that is less (but above 0).
+    The test decides because its size is exact whatever the prior and the estimator. Where it does not reject, the
+    interval starts at 0, and so covers the true value more often. Where it does and the interval started at 0, it
+    starts at the excess of the statistic over its threshold, itself a lower limit, or at the value if lower (above 0).
     """
     low, high = estimate.interval
     if not excess > 0:
@@ -241,24 +241,24 @@ def settled(estimate: Estimate, excess: float) -> Estimate:
 class RepairGain(Result):
     """Gain of a perfect recalibration, which replaces each probability by the true frequency at it.
 
-    Medians and intervals of a posterior. With three classes or more, the gain is that of the whole probability vector,
-    whatever the notion: every class gets a map of its own. A calibrator that is fitted to n rows gains less, by about
-    its number of parameters over 2n in log-loss.
+    Medians and intervals of a posterior. With three or more classes, the gain is that of the whole probability vector,
+    whatever the notion: each class has its own map. A calibrator fitted to n rows gains less, by about its number of
+    parameters divided by 2n in log-loss.
 
     Attributes
     ----------
     log_loss, brier : float
-        Two classes: mean of ``g log(g / s) + (1 - g) log((1 - g) / (1 - s))`` and of ``(g - s)²`` over the rows, g the
-        frequency at a score s. More: means of ``Σ_k g_k log(g_k / s_k) - g_k + s_k`` and of ``Σ_k (g_k - s_k)²``, which
-        vectors gain at least if the ``g_k`` are scaled to sum to 1. Scores of 0 and 1 are taken for ``1 / (2n + 4)``
-        from there.
+        Two classes: means over the rows of ``g log(g / s) + (1 - g) log((1 - g) / (1 - s))`` and of ``(g - s)²``, where
+        g is the frequency at a score s. More: means of ``Σ_k g_k log(g_k / s_k) - g_k + s_k`` and of
+        ``Σ_k (g_k - s_k)²``, lower bounds on the gain of vectors if the ``g_k`` are scaled to sum to 1. Scores of 0 and
+        1 are moved inwards by ``1 / (2n + 4)``.
     log_loss_interval, brier_interval : Interval
         Intervals at the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
     threshold : float or None
-        Decision threshold: the score from which on one acts.
+        Decision threshold: the lowest score at which one acts.
     changed : float or None
-        Share of decisions that a repair changes: s is at least the threshold and g is not, or the other way round.
-        None without a threshold, and where only a few rows lie on one side of it: fewer than the map tells apart.
+        Share of decisions that recalibration changes: s is at least the threshold and g is not, or vice versa. None
+        without a threshold, and where only a few rows lie on one side of it: fewer than the map can resolve.
     changed_interval : Interval or None
         Interval of this share.
 
@@ -301,21 +301,21 @@ class RepairGain(Result):
         threshold: float | None,
         decisions: tuple[ErrorDraws, Question],
     ) -> RepairGain:
-        """Read the :func:`gain_functionals` of draws; ``low`` is the least error of a problem, 0 for none.
+        """Gain from the :func:`gain_functionals` of draws; ``low`` is the least error of a problem, 0 for none.
 
-        An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker). Decisions are those of
-        the notion, whose draws may be others.
+        An error e costs at least e² of the Brier score (Jensen) and 2 e² of the log-loss (Pinsker). Decisions are those
+        of the notion, whose draws may differ.
 
         Parameters
         ----------
         gains : (ErrorDraws, Question)
-            Draws of what recalibration gains.
+            Draws of the gains of recalibration.
         low : float
             Least error of a problem; 0 for none.
         threshold : float or None
             Decision threshold.
         decisions : (ErrorDraws, Question)
-            Draws for the notion, whose decisions change.
+            Draws for the notion whose decisions change.
         """
         brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
         changed = (None, None) if len(decisions[0].functionals) < 3 else _read(decisions, 2, low, 0.0)
@@ -323,14 +323,14 @@ class RepairGain(Result):
 
 
 def gain_functionals(question: Question, threshold: float | None = None, every: int = 1) -> list[Functional]:
-    """Gains in Brier's score and in log-loss by one in ``every`` drawn maps, and changed decisions at a threshold."""
+    """Gains in Brier score and in log-loss by one in ``every`` drawn maps, and changed decisions at a threshold."""
     log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
     gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
     return [partial(_thinned, gain, every) for gain in gains]
 
 
 def tells(grids: Iterable[GridMoments], threshold: float) -> bool:
-    """Whether every problem has as many rows on either side of a threshold as the map tells apart, or none there."""
+    """Whether every problem has enough rows on either side of a threshold for the map to resolve, or none there."""
     for g in grids:
         mass = np.array([g.count[side].sum() for side in (g.nodes < threshold, g.nodes >= threshold)])
         if 0 < mass.min() < mass.sum() / (CELLS_A_TERM * n_terms(float(g.effective_size))):
@@ -339,12 +339,12 @@ def tells(grids: Iterable[GridMoments], threshold: float) -> bool:
 
 
 def check_threshold(threshold: float | None) -> float | None:
-    """Judge the ``threshold`` argument."""
+    """Check the ``threshold`` argument."""
     return None if threshold is None else check_fraction("threshold", threshold)
 
 
 def _thinned(gain: Functional, every: int, cells: RankCells, drawn: DrawnMaps) -> FloatArray:
-    """Draws of a gain cost more than those of an error."""
+    """Draws of a gain from some of the maps only, as they cost more than those of an error."""
     return gain(cells, drawn.every(every))
 
 
@@ -362,7 +362,7 @@ def _log_loss(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
 
 
 def _log_loss_of_one(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
-    """The part of one of several classes in the gain of the whole vector."""
+    """Contribution of one of several classes to the gain of the whole vector."""
     from scipy.special import expit, kl_div
 
     stated = expit(cells.logit)[..., None, :]
@@ -371,10 +371,10 @@ def _log_loss_of_one(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
 
 
 def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:
-    """Shares of rows on another side of a threshold before and after, (…, D).
+    """Shares of rows on different sides of a threshold before and after, (…, D).
 
     Rows of a cell lie evenly between the middles of it and its neighbours, and the true frequency is linear there;
-    beside an empty cell (equal scores fill several) they all have its score.
+    next to an empty cell (equal scores fill several) they all have its score.
     """
     from scipy.special import expit, logit
 
@@ -393,7 +393,7 @@ def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray
 
 
 def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
-    """Values (…, m) a part of the way, -½ to ½, to those of the cells before or behind, if these are filled."""
+    """Values (…, m) moved part of the way, -½ to ½, to those of the previous or next cells, if these are filled."""
     step, end = (1, 0) if at < 0 else (-1, -1)
     there = np.roll(filled, step, axis=-1)
     there[..., end] = False
@@ -401,7 +401,7 @@ def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
 
 
 def _read(of: tuple[ErrorDraws, Question], i: int, low: float, least: float) -> tuple[float, Interval]:
-    """Median and interval of a gain, by the rules of the calibration error's; from 0 on where that may be 0."""
+    """Median and interval of a gain, by the rules for the calibration error; from 0 on if that may be 0."""
     (draws, asked), corrected = of, i < 2
     question = asked.informative
     values = draws.functionals[i]

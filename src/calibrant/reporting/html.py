@@ -32,9 +32,9 @@ from .report_curves import Curves
 
 #: Points of a curve that the page keeps, with bands and without; the screen shows no more.
 _POINTS, _FEW = 129, 33
-#: Numbers of curves are whole multiples of a ten-thousandth: half the page.
+#: Numbers of curves are rounded to multiples of this, which halves the page.
 _UNIT = 1e-4
-#: Classes that a page lists before it folds the others away, as many as have bands.
+#: Number of classes that a page lists before it folds the others, as many as have bands.
 _LISTED = 12
 #: Colour, words and sign of the light, by status and whether the error matters.
 _LIGHTS = {
@@ -46,19 +46,19 @@ _LIGHTS = {
     ("no evidence", False): ("green", "Looks calibrated", "✓"),
 }
 _UNKNOWN = ("amber", "Look closer", "?")
-#: Rows that must count at a score for the smooth curve to be drawn there.
+#: Number of rows needed at a score for the smooth curve to be drawn there.
 _DRAWN_FROM = 3.0
 
 
 def render(report: Report, name: str = "") -> str:
-    """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
+    """HTML text of a report; raises ImportError, naming the extra, if jinja2 is missing."""
     shown = replace(report, audience=report.audience.for_page)
     charts = [{"views": views_of(report)}]
     return page_of("report.html", shown, report.headline.level, charts, "Report", name=name, **_about(shown))
 
 
 def render_inline(report: Report) -> str:
-    """The report as a part of another page: a still picture, no script, and rules that apply inside it only."""
+    """The report as part of another page: a static picture, without a script, and styles that apply inside it only."""
     about = {**_about(report), "base": "inline.html", "figure": report._figure_html(), "name": report._data_name}
     return page_of("report.html", report, report.headline.level, [], "Report", **about)
 
@@ -111,7 +111,7 @@ def axes_of(notion: str, label: Label) -> tuple[str, str]:
 
 
 def view_name(notion: str, label: Label) -> str:
-    """A curve among those to choose from: its class or label, or all of them."""
+    """Name of a curve in the menu: its class or label, or all of them."""
     confidence = label is None and notion in ("confidence", "top-label")
     return "Confidence (all classes)" if confidence else capital(nouns_of(notion).of(label))
 
@@ -135,7 +135,7 @@ def page_of_result(result: Any, name: str = "") -> str:
 def page_of(
     template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, *, name: str = "", **more: Any
 ) -> str:
-    """A template filled in; the page's own script and rules are at hand in every one."""
+    """Fill in a template; the page's own script and styles are available in each."""
     try:
         from jinja2 import Environment, FunctionLoader
     except ImportError as error:
@@ -162,12 +162,12 @@ def _spelled(value: Any) -> Any:
 
 
 def asset(name: str) -> str:
-    """Text of a template, of rules or of a script."""
+    """Text of a template, style sheet or script."""
     return (files("calibrant.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def safe_json(value: Any) -> str:
-    """JSON that cannot end a script element, whatever strings it holds."""
+    """JSON that cannot end a script element, whatever strings it contains."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -211,7 +211,7 @@ def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
 
 
 def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
-    """A smooth curve, thinned, where enough rows count: single ones show as bins already."""
+    """A smooth curve, thinned, where there are enough rows: single ones already show as bins."""
     curve = _first(curves)
     bands = {name: one for name, one in curves.items() if not np.isnan(one.lower).all()}
     every = max(1, (curve.scores.size - 1) // ((_POINTS if bands else _FEW) - 1))
@@ -228,7 +228,7 @@ def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
 
 
 def _points(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
-    """Values that many rows share."""
+    """Values shared by many rows."""
     first = _first(curves)
     bands = {name: [_list(one.lower), _list(one.upper)] for name, one in curves.items()}
     return {"s": _list(first.scores), "o": _list(first.observed), "bands": bands}
@@ -254,5 +254,5 @@ def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
 
 
 def _list(values: FloatArray) -> list[Any]:
-    """Numbers in units; None where there is none."""
+    """Numbers in units; None for NaN."""
     return [None if v != v else round(float(v) / _UNIT) for v in values]

@@ -1,4 +1,4 @@
-"""Scores that are all off by one odds ratio, as if the base rate had moved."""
+"""Scores that are all miscalibrated by one odds ratio, as if the base rate had changed."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ..data.types import FloatArray
 from ..sums import GridMoments
 from ..sums.logistic_fit import Counts, Point, logits_of, maximum
 
-#: The largest standard error of a log odds ratio that is told: base rates then have two digits.
+#: The largest standard error of a log odds ratio that is reported: base rates then have two digits.
 _PRECISE = 0.1
-#: Twice the log-likelihood ratio that a slope and a curvature beside it may add by chance (5 %), and by which one odds
+#: Twice the log-likelihood ratio that an added slope and curvature may gain by chance (5 %), and by which one odds
 #: ratio must explain the outcomes better than another slope.
 _ADDED, _BETTER = 5.99, 10.0
 
 
 class MovedBaseRate(NamedTuple):
-    """The base rate for which the scores are right, and that of the outcomes."""
+    """The base rate for which the scores are calibrated, and that of the outcomes."""
 
     before: float
     now: float
 
     @classmethod
     def of(cls, grid: GridMoments, now: float, effective: float) -> Self | None:
-        """Where one odds ratio explains all that is wrong, and nothing else explains it as well; else None.
+        """Base rates if one odds ratio explains all of the miscalibration, and nothing else does so as well; else None.
 
         ``effective`` is the number of independent rows that the counts stand for, and ``now`` the base rate.
         """
@@ -54,6 +54,6 @@ def _log_likelihood(z: FloatArray, count: FloatArray, positive: FloatArray) -> f
 
 
 def _fitted(columns: FloatArray, z: FloatArray, count: FloatArray, positive: FloatArray) -> Point:
-    """Columns added to the log odds of the scores."""
+    """Fit of columns added to the log odds of the scores."""
     counts = Counts(columns[None], count[None], positive[None])
     return maximum(counts, 0.0, Point.at(np.zeros((1, len(columns))), z[None], counts))[0]

@@ -1,4 +1,4 @@
-"""Which scores are wrong: ranges where outcomes are not as frequent as stated, or values that many rows share."""
+"""Miscalibrated scores: ranges where outcomes are not as frequent as stated, or values shared by many rows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import BinMoments
 
-#: Share of all rows, and number of rows, that a region has at least.
+#: Minimum share of all rows, and minimum number of rows, of a region.
 LEAST_SHARE, LEAST_ROWS = 0.01, 20
-#: Chance of any finding in a calibrated model, and the part of a run's neighbours in it.
+#: Probability of any finding for a calibrated model, and the factor for the neighbours of a run.
 CHANCE, BESIDE = 0.01, 3.0
-#: Cells that make up ranges, and rows of each.
+#: Number of cells that make up ranges, and rows per cell.
 CELLS, ROWS_A_CELL = 256, 5
-#: A value has ``TIMES`` times the rows of scores within ``NEAR`` cells of the histogram. At most ``VALUES`` are judged
+#: A value has ``TIMES`` times the rows of scores within ``NEAR`` cells of the histogram. At most ``VALUES`` are tested
 #: singly, if all but a twentieth of the rows have one of them; if more than ``NAMED`` are wrong, ranges are named.
 TIMES, NEAR, VALUES, NEARLY_ALL, NAMED = 10.0, 8, 32, 0.95, 6
 
 
 @dataclass(frozen=True)
 class Region:
-    """Scores from ``low`` to ``high``, rounded to ``decimals``, or some ``values``, that are wrong on one side.
+    """Scores from ``low`` to ``high``, rounded to ``decimals``, or some ``values``, all too high or all too low.
 
-    Everything else is of the rows with these scores; ``rows`` is their number, by Kish's formula if they are weighted.
+    The other fields describe the rows with these scores; ``rows`` is their number, by Kish's formula if weighted.
     """
 
     low: float
@@ -63,7 +63,7 @@ class _Runs:
         return bool(outcome > score)
 
     def evidence(self, start: AnyArray, stop: AnyArray) -> FloatArray:
-        """Nats: a calibrated model has as many in a given run with a chance of at most ``2 exp(-nats)`` (Chernoff)."""
+        """Evidence in nats: a calibrated model has it in a given run with probability ≤ ``2 exp(-nats)`` (Chernoff)."""
         from scipy.special import rel_entr
 
         rows, stated, observed = self.of(start, stop)
@@ -72,11 +72,11 @@ class _Runs:
 
 
 def regions(fine: BinMoments) -> list[Region]:
-    """Wrong ranges or values, the largest gap times rows first; for a calibrated model none, but with a chance of 1 %.
+    """Miscalibrated ranges or values, largest gap times rows first; for a calibrated model none, except by 1 % chance.
 
-    Few values that nearly all rows share are judged one by one. Otherwise, or if many of them are wrong, runs of
-    cells of equal mass are sought whose evidence, minus that by chance in as many runs of their length, is largest
-    in sum (dynamic programming): a narrow gap is not spread over its neighbours, and a wide one not cut up.
+    If nearly all rows share a few values, these are tested one by one. Otherwise, or if many of them are wrong, dynamic
+    programming finds the runs of cells of equal mass whose evidence, minus that by chance in as many runs of their
+    length, has the largest sum: a narrow gap is not spread over its neighbours, and a wide one is not cut up.
     """
     used = np.flatnonzero(fine.weight > 0)
     if not used.size:
@@ -92,13 +92,13 @@ def regions(fine: BinMoments) -> list[Region]:
 
 
 def stands_out(fine: BinMoments) -> bool:
-    """Whether all rows together are wrong on one side."""
+    """Whether all rows together are miscalibrated in one direction."""
     sums = np.array([[0.0, v.sum()] for v in (fine.weight, fine.score, fine.outcome, fine.square)])
     return bool(_Runs(sums, fine.integral).evidence(*np.array([[0], [1]]))[0] >= np.log(2 / CHANCE))
 
 
 def _values(fine: BinMoments) -> AnyArray:
-    """Cells whose rows share one value: many, where scores beside it are rare."""
+    """Cells whose rows share one value: many rows where nearby scores are rare."""
     rows = fine.weight if fine.integral else fine.effective_size
     padded = np.concatenate([[0.0] * (NEAR + 1), np.cumsum(fine.weight)])
     padded = np.concatenate([padded, [padded[-1]] * NEAR])
@@ -107,7 +107,7 @@ def _values(fine: BinMoments) -> AnyArray:
 
 
 def _of_values(columns: FloatArray, fine: BinMoments) -> list[Region]:
-    """Values that are wrong, those too high together and those too low."""
+    """Miscalibrated values, those too high together and those too low together."""
     number = columns.shape[1]
     runs = _Runs(np.concatenate([np.zeros((4, 1)), np.cumsum(columns, axis=1)], axis=1), fine.integral)
     at = np.arange(number)
@@ -181,7 +181,7 @@ def _best(runs: _Runs, alone: AnyArray) -> list[tuple[int, int]]:
 
 
 def _merged(runs: _Runs, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbours on one side as one run, where the cells between are on that side too, or few."""
+    """Merge neighbouring runs on one side if the cells between are on that side too, or few."""
     out: list[tuple[int, int]] = []
     for a, b in found:
         side, last = runs.above(a, b), out[-1] if out else (a, a)

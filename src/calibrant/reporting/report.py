@@ -1,4 +1,4 @@
-"""`Report`: a frozen result with readers (text, dict, frame, HTML)."""
+"""`Report`: a frozen result, available as text, dict, data frame and HTML."""
 
 from __future__ import annotations
 
@@ -47,48 +47,48 @@ class Report(WithPage, Picture, Table):
     base_rates : mapping of label to float
         Share of each class.
     accuracy : float
-        Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``). With several
-        labels, the share of the n L entries that a score above ½ decides right: 1 minus the Hamming loss.
+        Share of rows whose most probable class is correct (a score above ½ for a 1-D ``y_prob``). With several
+        labels, the share of the n L entries that a score above ½ predicts correctly: 1 minus the Hamming loss.
     brier : float
-        Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2),
-        the mean of ``(p_k - o_k)²`` over several labels (0 to 1).
+        Mean Brier score: ``(p - o)²`` for the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` for more classes
+        (0 to 2), the mean of ``(p_k - o_k)²`` over several labels (0 to 1).
     log_loss : float
-        Mean negative log of the probability given to the observed class; infinite if that was 0 for any row.
+        Mean negative log of the probability given to the observed class; infinite if it is 0 for any row.
     headline : Estimate
         Calibration error by the chosen estimator.
     estimates : mapping of name to Estimate
-        The main estimators side by side, and the maximum calibration error. Each is computed when it is first read.
+        Estimates by the main estimators, and the maximum calibration error, each computed on first access.
     values : mapping of name to float
-        The same without intervals, which of many classes take longer than all else.
+        The same values without intervals, which take longer than everything else with many classes.
     per_class : tuple of ClassRow
-        Class-wise table, worst first, with an interval and a test of each class; empty for a 1-D ``y_prob``. As a data
+        Class-wise table, worst first, with an interval and a test for each class; empty for a 1-D ``y_prob``. As a data
         frame: :meth:`classes_frame`.
     curves : Curves or None
-        Curves of the notion with their bands; None when it has several problems.
+        Curves of the notion with their bands; None for class-wise notions.
     class_curves : mapping of label to Curves
-        Curves of every class, with bands for the worst ones only.
+        Curves of each class, with bands for the worst ones only.
     evidence : Evidence
-        Test of calibration, whether the error matters, and what the test could have seen. It decides where the
-        intervals of ``headline`` and ``estimates`` start: above 0 exactly where the test finds evidence. So that lower
-        end can be another one than :func:`calibrant.estimate` gives.
+        Test of calibration, whether the error matters, and which error the test can detect. The test decides where the
+        intervals of ``headline`` and ``estimates`` start: above 0 exactly where it finds evidence. Their lower ends can
+        therefore differ from those of :func:`calibrant.estimate`.
     gain : RepairGain
-        Gain of a perfect repair in log-loss and Brier score, and the share of decisions that it changes.
+        Gain of a perfect recalibration in log-loss and Brier score, and the share of decisions that it changes.
     summary : str
-        The verdict in one sentence of everyday words.
+        The verdict in one plain sentence.
     findings : tuple of str
-        Steps of the verdict but the last: is it real and where, how large and does it matter, what would repair gain.
+        Steps of the verdict without the advice: evidence, place, size and importance of miscalibration, and the gain.
     streamed : bool
-        Whether rows came in pieces (quantile edges are then rounded to 1/``n_cells``).
+        Whether rows were streamed (quantile edges are then rounded to 1/``n_cells``).
     n_cells : int
-        Cells of scores from which bins of equal mass and isotonic curves of such rows are found.
+        Number of cells of scores from which equal-mass bins and isotonic curves of streamed rows are computed.
     n_groups : int or None
-        Groups that rows belong to; None where they were taken as independent.
+        Number of groups of rows; None if rows were treated as independent.
     zero_probability_rows : tuple of int
-        Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
+        Rows (numbered from 0) whose label had probability 0, which makes ``log_loss`` infinite; empty if streamed.
     audience : Audience
-        From Python or by the command: what :attr:`advice` names is what can be typed there.
+        Python or the command line: :attr:`advice` names functions or commands accordingly.
     positive : label
-        The class that a 1-D ``y_prob`` is the probability of; None for a matrix.
+        The class whose probability a 1-D ``y_prob`` gives; None for a matrix.
     several : bool
         Whether ``classes`` are labels of which a row may have any number: ``accuracy``, ``brier`` and ``log_loss`` are
         means over labels, each a two-class problem.
@@ -99,7 +99,7 @@ class Report(WithPage, Picture, Table):
     --------
     calibrant.report : Computes it.
     calibrant.ReliabilityDisplay : Draws it.
-    calibrant.results.Evidence : Its test, and what that could have seen.
+    calibrant.results.Evidence : Its test, and the error that the test can detect.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Report(WithPage, Picture, Table):
 
     @property
     def gain(self) -> RepairGain:
-        """Computed when it is first read: of many classes it takes longer than all else."""
+        """Gain of a perfect recalibration, computed on first access; slower than everything else with many classes."""
         return self._gain["gain"]
 
     @property
@@ -151,12 +151,12 @@ class Report(WithPage, Picture, Table):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Findings, step by step."""
+        """The findings, step by step."""
         return self._verdict["verdict"].findings
 
     @property
     def advice(self) -> str:
-        """Next step; "" where there is none."""
+        """Next step; "" if there is none."""
         return advice_of(self.evidence, self.headline, self.audience, several=self.several)
 
     @property
@@ -166,23 +166,23 @@ class Report(WithPage, Picture, Table):
 
     @property
     def verdict(self) -> str:
-        """In plain words: is it real, how large is it and where, does it matter, and what to do next."""
+        """The verdict in plain words: is the error real, where, how large, does it matter, and what to do next."""
         return " ".join(self.verdict_parts)
 
     @property
     def _off(self) -> tuple[Label, ...]:
-        """Classes found to be miscalibrated, which pages and pictures begin with; none where all rows are."""
+        """Miscalibrated classes, which pages and pictures show first; empty where all rows are miscalibrated."""
         of_rows = self.headline.interval.low > 0 and self.curves is not None
         return () if of_rows else tuple(row.label for row in self.per_class if row.significant)
 
     @property
     def curve(self) -> ReliabilityCurve | None:
-        """Smooth curve of the notion with its confidence band; None when the notion has several problems."""
+        """Smooth curve of the notion with its confidence band; None for class-wise notions."""
         return None if self.curves is None else self.curves.smooth["confidence"]
 
     @property
     def bins(self) -> ReliabilityCurve | None:
-        """Bins of the notion with Wilson intervals; None when the notion has several problems."""
+        """Bins of the notion with Wilson intervals; None for class-wise notions."""
         return None if self.curves is None else self.curves.bins["confidence"]
 
     def __str__(self) -> str:
@@ -205,16 +205,16 @@ class Report(WithPage, Picture, Table):
         }
 
     def scalars(self) -> dict[str, float]:
-        """Numbers by flat names, for stores of metrics: ``mlflow.log_metrics(report.scalars())``.
+        """Numbers under flat names, for metric stores: ``mlflow.log_metrics(report.scalars())``.
 
         Returns
         -------
         dict of str to float
             ``n_samples``, ``accuracy``, ``brier``, ``log_loss``, ``calibration_error`` with ``_low`` and ``_high``,
-            ``pvalue``, each estimator as ``estimates/…``, and of each class ``class/…/calibration_error``,
-            ``class/…/base_rate`` and ``class/…/mean_prob``. Names hold letters, digits, ``_``, ``-``, ``.`` and ``/``
-            only, others are ``_``; where two labels would have one name, later ones end in their number. Numbers
-            that are not finite are left out.
+            ``pvalue``, each estimator as ``estimates/…``, and for each class ``class/…/calibration_error``,
+            ``class/…/base_rate`` and ``class/…/mean_prob``. Names contain only letters, digits, ``_``, ``-``, ``.`` and
+            ``/``; other characters become ``_``. If two labels give the same name, a number is appended to the later
+            one. Non-finite numbers are omitted.
         """
         low, high = self.headline.interval
         found = {
@@ -254,12 +254,12 @@ class Report(WithPage, Picture, Table):
         """The class-wise table as a data frame, worst first.
 
         Columns ``label``, ``count``, ``base_rate``, ``mean_prob``, ``ece``, ``low``, ``high``, ``pvalue``,
-        ``adjusted``, ``significant`` and ``direction``; no rows for a 1-D ``y_prob``.
+        ``adjusted``, ``significant`` and ``direction``; empty for a 1-D ``y_prob``.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Library of the frame; by default as in :meth:`to_frame`.
+            Library of the data frame; by default as in :meth:`to_frame`.
         """
         names = ("count", "base_rate", "mean_prob", "ece", "pvalue", "adjusted", "significant", "direction")
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.per_class] for name in names}
@@ -272,7 +272,7 @@ class Report(WithPage, Picture, Table):
         return ((name, getattr(self, name)) for name in names)
 
     def _repr_html_(self) -> str:
-        """HTML for notebooks: the page with a still picture; text where jinja2 is missing."""
+        """HTML for notebooks: the page with a static picture; text if jinja2 is missing."""
         try:
             return rooms_below.inline(self)
         except ImportError:
@@ -305,12 +305,12 @@ def _text_of(report: Report) -> str:
 
 
 def accuracy_words(several: bool) -> str:
-    """Decisions that an accuracy counts: of several labels one each, as the Hamming loss does."""
+    """Description of the accuracy; with several labels, each counts as one decision, as in the Hamming loss."""
     return "share of labels decided right at 1/2: 1 − Hamming loss" if several else "share of right predictions"
 
 
 def in_groups(r: Report) -> str:
-    """`` in 40 groups``; nothing where rows are taken as independent."""
+    """`` in 40 groups``; "" where rows are treated as independent."""
     return "" if r.n_groups is None else f" in {r.n_groups:,} groups"
 
 
@@ -323,7 +323,7 @@ def _error_table(r: Report) -> list[str]:
 
 
 def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
-    """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each bin that holds rows."""
+    """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each non-empty bin."""
     width = int(np.clip(text_width() - 47, 21, 61))
     lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{width - 2}}1"]
     edges = bins.edges if bins.edges is not None else np.empty(0)
@@ -342,7 +342,7 @@ def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
 
 
 def _class_table(r: Report) -> list[str]:
-    """The worst classes, those off marked."""
+    """The worst classes, with miscalibrated ones marked."""
     score, rows = score_of(r.n_samples), list(r.per_class)[:_WORST]
     errors = [class_digits(c) for c in rows]
     columns = {
@@ -370,7 +370,7 @@ def class_digits(row: ClassRow) -> tuple[str, str, str]:
 
 
 def class_note(r: Report) -> str:
-    """Meaning of the mark of classes."""
+    """Explanation of the mark of miscalibrated classes."""
     level = r.headline.level
     one, all_, _ = nouns(several=r.several)
     mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each {one} by itself"
@@ -397,13 +397,13 @@ class ErrorRow(NamedTuple):
 
     @classmethod
     def of(cls, name: str, e: Estimate) -> ErrorRow:
-        """With the digits that the interval allows."""
+        """Row with as many digits as the interval allows."""
         value, low, high = known_interval(e)
         return cls(name, value, f"{low} – {high}", known(e.corrected, half_width(*e.interval)), e)
 
 
 def error_rows(r: Report) -> list[ErrorRow]:
-    """Estimators, the headline's first; of many classes, the others come without intervals, which take long."""
+    """Estimators, the headline's first; with many classes, the others have no intervals, which are slow to compute."""
     if len(r.headline.per_class) < MANY:
         return [ErrorRow.of(name, e) for name, e in r.estimates.items()]
     (first, _), *others = r.values.items()
@@ -418,7 +418,7 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
 
 
 def zero_probability_text(r: Report, most: int = 3) -> str:
-    """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
+    """Why the log-loss is infinite, and the rows responsible if they are known."""
     what = "an observed outcome" if r.several else "observed class"
     if not r.zero_probability_rows:
         return f"{what} had probability 0"
@@ -439,7 +439,7 @@ def _evidence(r: Report) -> str:
 
 
 def repair(r: Report) -> str:
-    """Gain in log-loss of a perfect repair."""
+    """Gain in log-loss of a perfect recalibration."""
     low, high = map(gain_digits, r.gain.log_loss_interval)
     return f"{gain_digits(r.gain.log_loss)} ({low} to {high})"
 
@@ -484,10 +484,10 @@ def footnote(r: Report) -> str:
 
 
 def _flat(name: str) -> str:
-    """A name that stores of metrics take."""
+    """Name that metric stores accept."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_") or "_"
 
 
 def score_of(n_samples: int) -> Callable[[float], str]:
-    """Writes shares and scores with the digits that the number of rows allows."""
+    """Formatter of shares and scores with as many digits as the number of rows allows."""
     return partial(known, spread=0.5 / np.sqrt(n_samples))

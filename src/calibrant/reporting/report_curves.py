@@ -1,4 +1,4 @@
-"""Curves of a report: each is computed when it is first asked for."""
+"""Curves of a report, each computed on first access."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Curves(Result):
     Attributes
     ----------
     smooth, bins, isotonic : mapping of band to ReliabilityCurve
-        The smooth, the binned and the isotonic curve. Each is computed when it is first asked for. A band that there is
-        not is absent; ``isotonic`` is empty where neither rows nor a fine histogram were kept.
+        The smooth, the binned and the isotonic curve, each computed on first access. Unavailable bands are absent;
+        ``isotonic`` is empty if neither rows nor a fine histogram were kept.
 
     See Also
     --------
@@ -68,7 +68,7 @@ def curves_of(
     band: bool,
     fine: BinMoments | None,
 ) -> Curves:
-    """Smooth, binned and isotonic curves of one problem, each made when it is asked for; the last from a histogram."""
+    """Smooth, binned and isotonic curves of one problem, each computed on first access; the last from a histogram."""
     ties = None if fine is None else TiedScores.of_moments(fine, MOST_TIES)
     notion: Any = acc.notion
 

@@ -1,4 +1,4 @@
-"""The verdict in plain words: is it real, how large is it and where, does it matter, and what to do next."""
+"""The verdict in plain words: is the error real, how large and where, does it matter, and what to do next."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .regions import Region, regions, stands_out
 
 #: How a summary begins where there is evidence, by whether the error matters.
 _REAL = {True: "Not calibrated", None: "Not calibrated", False: "Slightly off, too little to matter"}
-#: Rows below which a repair should have one or two parameters.
+#: Number of rows below which a calibrator should have only one or two parameters.
 FEW_TO_REPAIR = 500
 
 
 @dataclass(frozen=True)
 class Found:
-    """Findings that a verdict puts into words: ``given`` if a tolerance was, ``rejects`` if the test of all rows does.
+    """Findings that a verdict states: ``given`` if a tolerance was, ``rejects`` if the test of all rows does.
 
-    ``classes`` are those that were tested beside it, the worst first. The gain is computed when it is first read.
-    ``moved``: base rates whose change explains all that is wrong.
+    ``classes`` are those tested in addition, the worst first. The gain is computed on first access. ``moved``: base
+    rates whose change explains all of the miscalibration.
     """
 
     evidence: Evidence
@@ -42,29 +42,29 @@ class Found:
 
     @property
     def gain(self) -> RepairGain:
-        """Gain of a perfect repair."""
+        """Gain of a perfect recalibration."""
         return self.late["gain"]
 
     @property
     def off(self) -> ClassRow | None:
-        """The worst class of those that are significant."""
+        """The worst significant class."""
         return next((row for row in self.classes if row.significant), None)
 
     @property
     def widest(self) -> ClassRow | None:
-        """The class that may be off by most."""
+        """The class with the largest upper limit of the error."""
         return max(self.classes, key=lambda row: np.nan_to_num(row.interval.high), default=None)
 
 
 class Verdict(NamedTuple):
-    """One sentence for someone who decides, and all that was found: is it real, how large, does it matter."""
+    """A summary in one sentence, and all findings: is the error real, how large is it, does it matter."""
 
     summary: str
     findings: tuple[str, ...]
 
 
 def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_class: str = "") -> Verdict:
-    """The verdict in plain words; ``only`` is the notion's problem if it has one."""
+    """The verdict in plain words; ``only`` is the notion's problem if it has only one."""
     evidence = found.evidence
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         nothing = "There is not enough data to say anything."
@@ -95,7 +95,7 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
 
 
 def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience, *, several: bool = False) -> str:
-    """Next step, of rows with several labels too; "" where there was too little to judge."""
+    """Next step, also for rows with several labels; "" if there are too few data."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
@@ -129,7 +129,7 @@ def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
 
 
 def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> list[str]:
-    """Place, size and importance of the error, and the gain of a repair."""
+    """Place, size and importance of the error, and the gain of recalibration."""
     low, high = estimate.interval
     value = estimate.value if low <= estimate.value <= high else estimate.corrected
     by = _number(value) if found.rejects else f"{_number(high)} at most"
@@ -150,7 +150,7 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
 
 
 def _moved(found: Found) -> list[str]:
-    """One odds ratio that explains it all."""
+    """Sentence on one odds ratio that explains the whole error."""
     if found.moved is None or not found.rejects:
         return []
     before, now = map(_rate, found.moved)
@@ -168,7 +168,7 @@ def _small(found: Found) -> str:
 
 
 def _repair(found: Found) -> str:
-    """Gain of a perfect repair."""
+    """Gain of a perfect recalibration."""
     gain = found.gain
     brier = f"the Brier score by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
@@ -185,7 +185,7 @@ def _gain(value: float, interval: Interval) -> str:
 
 
 def _decisions(found: Found, level: float) -> list[str]:
-    """Share of decisions that a repair changes; "" without a threshold."""
+    """Share of decisions that recalibration changes; empty without a threshold."""
     gain = found.gain
     if gain.threshold is None:
         return []
@@ -199,7 +199,7 @@ def _decisions(found: Found, level: float) -> list[str]:
 
 
 class _Where(NamedTuple):
-    """Place of the error, and the worst of it in everyday words."""
+    """Place of the error, and the worst part of it in plain words."""
 
     whole: str
     plain: str
@@ -223,7 +223,7 @@ def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where
 
 
 def _of_class(row: ClassRow) -> _Where:
-    """Error of a class: of its mean, if that makes up most of it, or else in all."""
+    """Error of a class: of its mean if that makes up most of it, else in total."""
     gap = row.base_rate - row.mean_prob
     stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
     said = f"{row.name} is stated at {stated} on average and occurs {happens} of the time"
@@ -273,7 +273,7 @@ def _interval(level: float, ends: Interval) -> str:
 
 
 def _rows(n: float) -> str:
-    """Two digits of a number of rows: the precision of a power statement."""
+    """Two significant digits of a number of rows: the precision of a power statement."""
     if not n < 1e15:
         return "very many"
     digits = max(len(str(int(n))) - 2, 0)
@@ -281,12 +281,12 @@ def _rows(n: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Three decimals, or two digits where that says too little."""
+    """Three decimals, or two significant digits for small values."""
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def gain_digits(value: float) -> str:
-    """Two digits without a power of ten, or three decimals of larger numbers; 0 is 0."""
+    """Two significant digits without a power of ten, or three decimals for larger numbers; 0 is 0."""
     if 0 < value < 1e-6:
         return "<0.000001"
     return f"{value:.3f}" if value >= 0.1 else np.format_float_positional(float(f"{value:.2g}"), trim="-")

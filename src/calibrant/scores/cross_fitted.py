@@ -22,7 +22,7 @@ from .score_parts import Decomposition
 def ready_calibrator(
     calibrator: str | Calibrator, sample: CalibrationSample, allowed: str = "a name or one of calibrant.calibrators"
 ) -> Calibrator:
-    """Judge a ``calibrator`` argument: a name or a value, made ready for a sample."""
+    """Check a ``calibrator`` argument, a name or a calibrator, and prepare it for a sample."""
     one = named_calibrator(calibrator, sample.n_classes) if isinstance(calibrator, str) else calibrator
     check_type("calibrator", one, Calibrator, allowed)
     return candidates_for(sample, {"calibrator": one})["calibrator"]
@@ -41,7 +41,7 @@ class CrossFitted:
     calibrator : Calibrator
     name : str
     folds : list of pairs of arrays
-        Rows to fit and rows to judge.
+        Rows to fit and rows to evaluate.
     """
 
     sample: CalibrationSample
@@ -63,7 +63,7 @@ class CrossFitted:
         return cls(sample, stated, units, ready, calibrator if isinstance(calibrator, str) else repr(calibrator), folds)
 
     def decomposition(self, rule: ScoringRule, true: FloatArray | None, level: float, score: str) -> Decomposition:
-        """Parts by the calibrator, with intervals of paired differences of rows; the irreducible one by a posterior."""
+        """Parts by the calibrator, with intervals of paired differences of rows; irreducible by a posterior."""
         codes = self.sample.codes
         calibrated, _ = held_out(self.calibrator, self.sample, self.folds)
         base = np.bincount(codes, weights=self.sample.weights, minlength=self.stated.shape[1])[None] / self.sample.total
@@ -109,9 +109,9 @@ def mean_of(units: IndependentUnits, values: FloatArray) -> float:
 def limits(
     units: IndependentUnits, values: Mapping[str, FloatArray], level: float, *, sides: int = 2, least: float = 0.0
 ) -> dict[str, Interval]:
-    """Intervals ``mean ± t · se`` of means over independent units; of one side, the upper end is infinite.
+    """Intervals ``mean ± t · se`` of means over independent units; if one-sided, the upper end is infinite.
 
-    What has no finite mean has none; a standard error is ``least`` at least.
+    Values without a finite mean have no interval; standard errors are at least ``least``.
     """
     from scipy.special import stdtrit
 

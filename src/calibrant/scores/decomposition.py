@@ -29,7 +29,7 @@ _LARGEST = {"half": 1.0, "sum": 2.0}
 
 
 def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposition:
-    """From an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
+    """Decompose an Accumulator, by isotonic regression of the cells of two classes or by its bins."""
     check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "exact":
         raise ValueError(
@@ -59,7 +59,7 @@ def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposi
 
 
 def _problems(sums: Accumulator) -> list[ProblemSums]:
-    """Problems of the classes: of two the second one's, if there is a fine histogram of either; else one per class."""
+    """Problems of the classes: for two classes those with a fine histogram, if any; otherwise one per class."""
     fine = [one for one in sums.problems.values() if one.fine is not None and one.label in sums.classes]
     return fine if fine and len(sums.classes) == 2 else list((sums.class_sums or sums.problems).values())
 
@@ -88,7 +88,7 @@ def _parts_of_class(rule: ScoringRule, one: ProblemSums, estimator: str, *, firs
 
 
 def _total(rule: ScoringRule, sums: Accumulator) -> float | None:
-    """The mean score itself, where it was kept; None where it was not."""
+    """The mean score itself; None if it was not accumulated."""
     totals = sums.required_totals()
     if isinstance(rule, Log):
         return totals.log_loss / totals.weight
@@ -125,39 +125,38 @@ def decompose(
     Parameters
     ----------
     groups : array-like of shape (n,), optional
-        Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
-        them together. Values do not change, except with ``calibrator``, whose folds differ.
+        Groups of dependent rows (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep them
+        together. Values do not change, except with ``calibrator``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
-        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
+        ``"brier"``: ``(p - o)²`` for two classes, ``Σ_k (p_k - o_k)²`` for more.
     estimator : {"corp", "binned", "exact"}, default "corp"
-        How C is found. ``"corp"``: by isotonic regression (Dimitriadis, Gneiting & Jordan 2021), without a choice of
-        bins; of two classes for any score, of more for Brier's, class by class. ``"binned"``: frequencies of bins of
-        the score (Murphy 1973), likewise. ``"exact"``: frequencies of rows with equal probability vectors, for scores
-        that take few values; any score, any number of classes.
+        How C is estimated. ``"corp"``: by isotonic regression (Dimitriadis, Gneiting & Jordan 2021), without a choice
+        of bins; for two classes with any score, for more with Brier's, class by class. ``"binned"``: by frequencies in
+        bins of the score (Murphy 1973), likewise. ``"exact"``: by frequencies of rows with equal probability vectors,
+        for scores that take few values; any score, any number of classes.
     calibrator : str or calibrator of :mod:`calibrant.calibrators`, optional
-        In place of ``estimator``: C are cross-validated predictions of the calibrator. Any score, any number of
-        classes. Names as in
-        :func:`calibrant.calibrators.named_calibrator`.
+        Used instead of ``estimator``: C are cross-validated predictions of the calibrator. Any score, any number of
+        classes. Names as in :func:`calibrant.calibrators.named_calibrator`.
     posterior : array-like of the shape of ``y_prob``, optional
-        True class probabilities Q of each row, where they are known.
+        True class probabilities Q of each row, if known.
     cv : int ≥ 2, default 5
-        Folds of ``calibrator``, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever
-        its weight.
+        Number of stratified folds for ``calibrator``; fewer, but at least two, if a class has fewer rows. Each row is
+        in one fold, whatever its weight.
     n_bins : int, "sqrt" or "cbrt", default 10
         Number of bins of ``"binned"``.
     n_resamples : int, default 0
-        Bootstrap resamples of rows for ``intervals``: reflected about the estimate (the basic bootstrap), which
-        corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. The
-        interval of calibration starts at 0 unless the estimate exceeds all but a share ``1 - level`` of estimates from
-        labels drawn from the predicted probabilities, as many draws again; with ``groups``, these labels
-        are correlated as the residuals are (normal latents of one correlation).
+        Number of bootstrap resamples of rows for ``intervals``. These are reflected about the estimate (the basic
+        bootstrap), which corrects the bias due to noise in C; ``total`` has percentile intervals, ``uncertainty`` the
+        envelope of both. The interval of calibration starts at 0 unless the estimate exceeds all but a share ``1 -
+        level`` of estimates from as many draws of labels from the predicted probabilities; with ``groups``, these
+        labels are correlated as the residuals are (normal latent variables with one correlation).
     strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of ``"binned"`` have equal width, or equal mass.
+        Whether the bins of ``"binned"`` have equal width or equal mass.
 
     Returns
     -------
     Decomposition
-        The identities hold to rounding, on the sample: parts are means of realised scores.
+        The identities are exact on the sample, up to rounding: parts are means of realised scores.
 
     Raises
     ------
@@ -174,29 +173,29 @@ def decompose(
 
     Notes
     -----
-    Calibration is biased upwards by the noise in C (of CORP by about ``log n / n``), refinement downwards.
-    95 % intervals of CORP and of bins cover the true value in 87 to 100 % of samples of 200 and 1000 rows, calibrated
-    or not (``benchmarks/coverage/decomposition_coverage.py``); with many small exact groups they may exclude the
-    estimate, since they subtract its noise. Infinite scores are reported: a total of ∞ is a calibration of ∞. Cost O(n
-    log n) per class, and as much per resample without the sorting.
+    Calibration is biased upwards by the noise in C (with CORP by about ``log n / n``), refinement downwards. 95 %
+    intervals of CORP and of bins cover the true value in 87 to 100 % of samples of 200 and 1000 rows, calibrated or not
+    (``benchmarks/coverage/decomposition_coverage.py``); with many small exact groups they may exclude the estimate,
+    since they subtract its noise. Infinite scores are reported: if the total is ∞, so is calibration. Cost O(n log n)
+    per class; a resample costs as much without the sorting.
 
-    **With a calibrator** the bias is reversed: a fit to other rows removes at most the miscalibration that there is, so
+    **With a calibrator** the bias is reversed: a fit to other rows removes at most the true miscalibration, so
     ``calibration`` is a lower bound on average and ``refinement`` an upper one; both differ from the true value by the
     part that the calibrator cannot express and by the noise of its fit. Both are signed: a calibrator that increases
     the score gives a negative calibration. Intervals are means of paired differences of rows ± t standard errors (Bayle
-    et al. 2020), free of resamples; where a mean is infinite there is none. ``uncertainty`` is that of the sample's own
-    base rates. Cost ``cv`` fits, and O(n K): 10⁴ rows of 1000 classes and temperature take seconds.
+    et al. 2020), without resampling; parts with infinite means have none. ``uncertainty`` is that of the sample's own
+    base rates. Cost ``cv`` fits, and O(n K): 10⁴ rows of 1000 classes with temperature scaling take seconds.
 
-    Where the posterior is not known, :func:`calibrant.scores.grouping_loss` bounds the grouping part of the refinement
-    from below.
+    If the posterior is unknown, :func:`calibrant.scores.grouping_loss` bounds the grouping part of the refinement from
+    below.
 
     References
     ----------
     Murphy (1973), *A new vector partition of the probability score*; Bröcker (2009), *Reliability, sufficiency, and the
     decomposition of proper scores*; Kull & Flach (2015), *Novel decompositions of proper scoring rules*; Silva Filho et
     al. (2023), §3.2; Berta, Bach & Jordan (2025), *Rethinking early stopping: refine, then calibrate*, for refinement
-    as what a calibrator leaves; Bayle, Bayle, Janson & Mackey (2020), *Cross-validation confidence intervals for test
-    error*.
+    as the loss after recalibration; Bayle, Bayle, Janson & Mackey (2020), *Cross-validation confidence intervals for
+    test error*.
 
     Examples
     --------
@@ -275,7 +274,7 @@ def _of_cumulative(p: Predictions, rule: RankedProbability, name: str, estimator
 
 
 def _units(p: Predictions) -> IndependentUnits | None:
-    """Groups of the rows with weight; None where rows are independent."""
+    """Groups of the rows with weight; None if rows are independent."""
     return None if p.together is None else IndependentUnits.of(p if p.weights is None else p.subset(p.weights > 0))
 
 

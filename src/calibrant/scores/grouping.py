@@ -1,4 +1,4 @@
-"""`grouping_loss`: a lower bound of the grouping loss: how far features separate rows of equal score."""
+"""`grouping_loss`: a lower bound of the grouping loss, from features that separate rows of equal score."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .cross_fitted import CrossFitted, limits, mean_of
 
 #: Boosting: largest number of steps, length of a step, steps without gain, and shrinkage of regions, in rows.
 STEPS, LENGTH, PATIENCE, SHRINKAGE = 100, 0.2, 10, 1.0
-#: One row in this many says when to stop.
+#: One row in this many is set aside for early stopping.
 STOPPING = 5
-#: Tree: levels, rows of a leaf at least, and rows that are enough to find it.
+#: Tree: depth, minimum rows per leaf, and maximum number of rows to which it is fitted.
 DEPTH, LEAF, ENOUGH = 3, 10, 20_000
-#: Rows of a level set: from so many to less than twice as many, where rows are told different things.
+#: Minimum rows of a level set; it has fewer than twice as many, unless all its scores are equal.
 SMALLEST = 10
 
 
@@ -39,11 +39,11 @@ class GroupingLoss(Result):
     Attributes
     ----------
     value : float
-        A lower bound on average, signed: the grouping loss is at least this large.
+        Signed estimate, whose mean is a lower bound of the grouping loss.
     interval : Interval
-        Interval of the gain of the features; its upper end does not bound the grouping loss.
+        Interval of the gain from the features; its upper end is not a bound of the grouping loss.
     lower : float
-        The lower end of the one-sided interval, which the grouping loss is above at the level.
+        Lower end of the one-sided interval: a lower confidence limit of the grouping loss.
     calibrator : str
         Calibrator of the scores.
 
@@ -75,7 +75,7 @@ class GroupingLoss(Result):
 
     @property
     def summary(self) -> str:
-        """Whether features tell apart rows that were told the same."""
+        """Whether outcomes of rows with equal scores vary with the features."""
         if not self.lower > 0:
             return "The features show no grouping loss: outcomes of rows with equal scores do not vary with them."
         loss = f"the grouping loss is above {self.lower:.4f} at {100 * self.level:g} %"
@@ -104,62 +104,62 @@ def grouping_loss(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> GroupingLoss:
-    r"""Lower bound of the grouping loss: variation of ``P(y | x)`` among rows of equal score that features show.
+    r"""Lower bound of the grouping loss: variation of ``P(y | x)`` with features among rows of equal score.
 
     .. math:: \frac{1}{n} \sum_i \ell(\bar q_i, y_i) - \ell(q_i, y_i)
 
-    with q the probabilities of a model of features and scores, and :math:`\bar q` those of the scores alone, scaled to
+    with q the probabilities of a model of features and scores, and :math:`\bar q` those of the scores only, scaled to
     the mean of q in each level set.
 
     Parameters
     ----------
     features : array-like or data frame of shape (n, d), or array-like of n region codes
         Features that the model may have missed. Columns are numbers, which may be missing, or categories; a second
-        model's scores may be among them. 1-D: the region of each row, by whole numbers or names.
+        model's scores may be among them. 1-D: the region of each row, as whole numbers or names.
     score : {"brier", "log-loss"} or a scoring rule of these kinds, default "brier"
-        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
+        ``"brier"``: ``(p - o)²`` for two classes, ``Σ_k (p_k - o_k)²`` for more.
     calibrator : "auto", str or calibrator of :mod:`calibrant.calibrators`, default "auto"
-        Calibrator of the scores: ``"quadratic"`` for two classes and ``"temperature"`` for more, which can express
-        most smooth maps and are never certain. Names as in :func:`calibrant.calibrators.named_calibrator`.
+        Calibrator of the scores: ``"quadratic"`` for two classes and ``"temperature"`` for more, which can express most
+        smooth maps and never give 0 or 1. Names as in :func:`calibrant.calibrators.named_calibrator`.
     cv : int ≥ 2, default 5
-        Folds, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever its weight.
+        Stratified folds; fewer, but at least two, if a class has fewer rows. A row is in one fold, whatever its weight.
     groups : array-like of shape (n,), or name of a column, optional
         The group of each row, such as a prompt, a patient or an event: folds keep groups together, and the interval is
-        that of whole groups. Default: all rows are independent.
+        based on whole groups. Default: all rows are independent.
 
     Returns
     -------
     GroupingLoss
-        ``.value``, ``.interval`` and ``.lower``, in the unit of the score.
+        ``.value``, ``.interval`` and ``.lower``, in units of the score.
 
     Raises
     ------
     ValueError, TypeError
-        For another score; for features that are missing where they are codes, infinite, or not one per row.
+        For other scores; for features that are infinite, missing codes of regions, or not one per row.
 
     See Also
     --------
-    calibrant.decompose : Calibration and refinement, of which this is a part.
-    calibrant.subgroup_calibration : Calibration in subgroups that you name.
+    calibrant.decompose : Calibration and refinement; the grouping loss is part of the latter.
+    calibrant.subgroup_calibration : Calibration in subgroups of your choice.
     calibrant.results.GroupingLoss : The result, field by field.
 
     Notes
     -----
-    Small trees, boosted on the other folds from the recalibrated scores, make q; given regions take the
-    place of trees. Rows with nearly equal scores, some ten or more, form a level set. Divergences of Brier's score and
-    of the log-loss are convex in both arguments, so for any q its gain over its own mean is on average at most the
-    variation within level sets: a **lower bound** of the grouping loss, with a bias of at most the variation of
-    calibration within a level set. It is too low by the part that the features lack, by the part that the trees do not
+    Small trees, boosted on the other folds from the recalibrated scores, give q; if regions are given, they replace the
+    trees. Ten or more rows with nearly equal scores form a level set. The divergences of the Brier score and the
+    log-loss are convex in both arguments, so for any q its gain over its own mean is on average at most the variation
+    within level sets: a **lower bound** of the grouping loss, with a bias of at most the variation of calibration
+    within a level set. It is too low by the part that the features do not explain, by the part that the trees do not
     find, and by up to a tenth for the size of level sets; with uninformative features it is around or slightly below 0,
-    and keeps its sign. The grouping loss is that given all of S, for more than two classes too, where that of
-    class-by-class frequencies is larger still. It splits the refinement of :func:`calibrant.decompose`: refinement
-    minus this bound is an upper bound of the irreducible part, as far as the refinement is right.
+    and keeps its sign. The grouping loss is conditional on all of S, also for more than two classes, where that of
+    class-by-class frequencies is larger. It splits the refinement of :func:`calibrant.decompose`: refinement minus this
+    bound is an upper bound of the irreducible part, provided that the refinement is correct.
 
-    The interval is of the gain of the trees that were found, and at least as wide as labels drawn from the level sets
-    make it. How often ``lower`` exceeds the true loss is simulated in ``benchmarks/coverage/grouping.md``: hardly ever
-    where there is a grouping loss, and where there is none about as often as the level says, or more: of the log-loss
-    of three classes in one of eight samples at a level of 0.95.
-    Cost: ``cv`` times at most 100 trees of 2·10⁴ rows, each with O(n K): a second or so for 10⁴ rows of two classes.
+    The interval is for the gain of the fitted trees, and at least as wide as for labels drawn from the level sets. How
+    often ``lower`` exceeds the true loss is simulated in ``benchmarks/coverage/grouping.md``: hardly ever if there is a
+    grouping loss; if there is none, about as often as the level allows, or more: for the log-loss of three classes in
+    one of eight samples at a level of 0.95. Cost: ``cv`` times at most 100 trees of 2·10⁴ rows, each with O(n K): about
+    a second for 10⁴ rows of two classes.
 
     References
     ----------
@@ -215,7 +215,7 @@ def grouping_loss(
 
 @dataclass(frozen=True, eq=False)
 class FeatureGains:
-    """Gain by features: by trees or given regions, boosted from the recalibrated scores of a sample."""
+    """Gain from features, by trees or given regions, boosted from the recalibrated scores of a sample."""
 
     rule: ScoringRule
     fits: CrossFitted
@@ -223,10 +223,10 @@ class FeatureGains:
     regions: Regions
 
     def of_rows(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Loss of each row by what its level set tells less that by what features tell, (n,), by fits without it.
+        """Loss of each row by its level set's probability minus that by the features', (n,), cross-fitted.
 
-        Also the variance of that if what the level set tells were the truth: a rare label that features deny costs
-        much, and a sample without it looks surer than it is.
+        Also its variance if the level sets' probabilities were true: a rare label that features exclude costs much, and
+        a sample without it seems more certain than it is.
         """
         out, variance = np.empty((2, len(self.weights)))
         sample, stated = self.fits.sample, self.fits.stated
@@ -246,10 +246,10 @@ class FeatureGains:
         return out, variance
 
     def _boosted(self, start: FloatArray, train: AnyArray, rng: np.random.Generator) -> FloatArray:
-        """Probabilities that go by the features, (n, K): the start, multiplied region by region.
+        """Probabilities from the features, (n, K): the start, multiplied region by region.
 
-        Every step has regions of the residuals, and multiplies the probability of each class by a power of the number
-        of times it was seen there over that expected. It ends where rows set aside gain no more.
+        Every step finds regions of the residuals, and multiplies the probability of each class by a power of its
+        observed count there over the expected one. Boosting stops when rows set aside no longer gain.
         """
         codes, k = self.fits.sample.codes, start.shape[1]
         last = start[:, 1] if k == 2 else start.max(axis=1)
@@ -297,10 +297,10 @@ def _sums(cell: IntArray, n_cells: int, values: FloatArray) -> FloatArray:
 
 
 def level_sets(told: FloatArray, least: int = SMALLEST) -> IntArray:
-    """Cell of each row, (n,), by halving the widest column, (n, K), again and again.
+    """Cell of each row, (n,), by repeated halving along the widest column, (n, K).
 
-    All cells are halved side by side, each between the two different values that are nearest its middle row, until it
-    has fewer than ``2 least`` rows or they are all equal. Cost O(n (K + log n)) a halving, of some ``log2(n / least)``.
+    All cells are halved together, each between the two different values that are nearest its middle row, until it has
+    fewer than ``2 least`` rows or all are equal. Cost O(n (K + log n)) per halving, about ``log2(n / least)`` halvings.
     """
     cell = np.zeros(len(told), dtype=np.intp)
     rows, number = np.arange(len(told)), 1
@@ -334,14 +334,14 @@ def level_sets(told: FloatArray, least: int = SMALLEST) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """A function that puts every row into a region: given codes, or a tree of the residuals on columns of features.
+    """A function that assigns every row to a region: given codes, or a tree of the residuals on columns of features.
 
     Attributes
     ----------
     columns : ndarray of shape (n, d)
-        float32; NaN is a value of its own.
+        float32; NaN is a separate value.
     codes : ndarray of shape (n,) or None
-        Region of each row, where these were given.
+        Region of each row, if given.
     """
 
     columns: FloatArray
@@ -361,16 +361,16 @@ class Regions:
         return np.asarray(tree.apply(self.columns))
 
     def beside(self, told: FloatArray) -> Regions:
-        """With what was told, (n,), as one more column, so that features may matter more where scores are high."""
+        """With the scores, (n,), as one more column, so that the effect of features may depend on them."""
         return replace(self, columns=np.column_stack([self.columns, told]).astype(np.float32))
 
     def subset(self, rows: AnyArray) -> Regions:
-        """Those of some rows."""
+        """Regions of some rows."""
         return Regions(self.columns[rows], None if self.codes is None else self.codes[rows])
 
 
 def read_regions(features: Any, n: int) -> Regions:
-    """Judge the ``features`` argument: a table of columns, or the code of a region for each row."""
+    """Check the ``features`` argument: a table of columns, or the code of a region for each row."""
     if hasattr(features, "columns") and not isinstance(features, np.ndarray):
         return _of_columns(_frame_columns(features), n)
     array, _ = to_array(features, "features")
@@ -386,7 +386,7 @@ def read_regions(features: Any, n: int) -> Regions:
 
 
 def _frame_columns(frame: Any) -> list[AnyArray]:
-    """Columns of a data frame; what is missing is NaN or None."""
+    """Columns of a data frame; missing values are NaN or None."""
     import narwhals as nw
 
     native = nw.from_native(frame, eager_only=True)
@@ -407,7 +407,7 @@ def _of_columns(columns: list[AnyArray], n: int) -> Regions:
 
 
 def _numbers(column: AnyArray) -> FloatArray:
-    """A column as numbers: dates as theirs, names as codes in their order."""
+    """A column as numbers: dates as their numbers, names as codes in sorted order."""
     if column.dtype.kind == "c":
         raise TypeError("features must be numbers or categories; got complex numbers")
     if column.dtype.kind in "mM":

@@ -1,4 +1,4 @@
-"""`murphy_curve`, `brier_curve`: the cost of acting on probabilities at every threshold; proper scores are mixtures."""
+"""`murphy_curve`, `brier_curve`: the loss of decisions at every threshold, of which proper scores are mixtures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THRESHOLDS = 501
 
 
 def better_at(thresholds: FloatArray, better: AnyArray, said: str) -> str:
-    """A sentence of where something is better: at no threshold, or at all or most of those from one to another."""
+    """A sentence on the thresholds at which something is better: none, or all or most of a range."""
     if not better.any():
         return f"{said} at no decision threshold."
     low, high = (float(end(thresholds[better])) for end in (np.min, np.max))
@@ -41,7 +41,7 @@ class MurphyCurve(Curve):
     thresholds : ndarray of shape (m,)
         Within (0, 1).
     scores : ndarray of shape (m,)
-        Score of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
+        Score of acting if the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
     base_rate : ndarray of shape (m,)
         Score of always or never acting, whichever the base rate favours: a forecast that is useful at c is below it.
     label : object
@@ -50,7 +50,7 @@ class MurphyCurve(Curve):
     See Also
     --------
     calibrant.scores.murphy_curve : Computes it.
-    calibrant.results.BrierCurve : Twice this curve, drawn exactly.
+    calibrant.results.BrierCurve : Twice this curve, computed exactly.
 
     Examples
     --------
@@ -81,19 +81,19 @@ class MurphyCurve(Curve):
 class BrierCurve(MurphyCurve):
     """Expected loss at each cost proportion: twice a :class:`MurphyCurve`, exact, so that its area is the Brier score.
 
-    Straight between ``thresholds``; where the curve jumps there are two of them, for either side.
+    The curve is linear between ``thresholds``; at a jump the threshold occurs twice, once for each side.
 
     Attributes
     ----------
     thresholds : ndarray of shape (m,)
         Cost proportions c from 0 to 1.
     scores : ndarray of shape (m,)
-        Expected loss of acting where the probability is above c.
+        Expected loss of acting if the probability is above c.
     base_rate : ndarray of shape (m,)
         Expected loss of acting always or never, whichever the base rate favours.
     recalibrated : ndarray of shape (m,)
-        Expected loss of acting where the isotonic recalibration of the same rows is above c: the least that any
-        threshold on the scores could have had.
+        Expected loss of acting if the isotonic recalibration of the same rows is above c: the smallest loss possible
+        with any threshold on the scores.
 
     See Also
     --------
@@ -114,7 +114,7 @@ class BrierCurve(MurphyCurve):
 
     @property
     def summary(self) -> str:
-        """The loss, and how much of it better thresholds would save."""
+        """The mean loss, and the part that better thresholds would save."""
         found = f"the best thresholds would save {self.calibration:.4f}"
         return f"The expected loss averages {self.brier_score:.4f} over cost proportions (the Brier score); {found}."
 
@@ -125,7 +125,7 @@ class BrierCurve(MurphyCurve):
 
     @property
     def refinement(self) -> float:
-        """Area below the recalibrated curve: what better thresholds leave of the Brier score."""
+        """Area below the recalibrated curve: the Brier score with the best thresholds."""
         return float(trapezoid(self.recalibrated, self.thresholds))
 
     @property
@@ -152,16 +152,16 @@ def murphy_curve(
 
     .. math:: S(c) = (1-c)\, P(o = 1,\ p \le c) + c\, P(o = 0,\ p > c)
 
-    A forecast whose curve is nowhere above another's is better by every proper score; where curves cross, who is better
-    depends on the costs. The mean of ``(p - o)²`` is twice the area below the curve.
+    A forecast whose curve is nowhere above another's is at least as good by every proper score; if curves cross, the
+    better one depends on the costs. The mean of ``(p - o)²`` is twice the area below the curve.
 
     Parameters
     ----------
     y_prob : array-like of shape (n,) or (n, 2)
         Predicted probability of ``pos_label``, or one column for each of the two classes.
     thresholds : array-like, optional
-        Thresholds within (0, 1); default 501 evenly spaced ones. Where a probability equals a threshold, half of it is
-        acted upon.
+        Thresholds within (0, 1); default 501 evenly spaced ones. Rows with a probability equal to a threshold count
+        half as acted upon.
 
     Returns
     -------
@@ -175,8 +175,8 @@ def murphy_curve(
 
     See Also
     --------
-    calibrant.scores.brier_curve : Twice this curve, drawn exactly, with the recalibrated one.
-    calibrant.plot.MurphyDisplay : The picture of several models.
+    calibrant.scores.brier_curve : Twice this curve, computed exactly, with the recalibrated one.
+    calibrant.plot.MurphyDisplay : Plots several models.
 
     Notes
     -----
@@ -212,17 +212,17 @@ def brier_curve(
     .. math:: B(c) = 2\,\{(1-c)\, \pi_1 F_1(c) + c\, \pi_0 (1 - F_0(c))\}, \qquad
         \int_0^1 B(c)\, dc = \overline{(p - o)^2}
 
-    A miss costs 2 (1 - c) and a false alarm 2 c; F₁ and F₀ are the shares of the rows where the class happened, and of
-    the others, with probabilities up to c, and π₁ and π₀ their weights. So the curve shows at which costs the Brier
-    score arises, and its distance to the recalibrated curve where thresholds are off.
+    A miss costs 2 (1 - c) and a false alarm 2 c; F₁ and F₀ are the shares of positives and of negatives with
+    probabilities up to c, and π₁ and π₀ the class proportions. So the curve shows at which costs the Brier score
+    arises, and its distance to the recalibrated curve where thresholds are miscalibrated.
 
     Parameters
     ----------
     y_prob : array-like of shape (n,) or (n, 2)
         Predicted probability of ``pos_label``, or one column for each of the two classes.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights, not all 0. Weights that give both classes one share make it the curve over skews of the
-        same paper.
+        Non-negative weights, not all 0. With weights that give both classes the same total, it is the curve over skews
+        of the same paper.
 
     Returns
     -------
@@ -238,14 +238,14 @@ def brier_curve(
     --------
     calibrant.scores.murphy_curve : The mean elementary score at thresholds of your choice.
     calibrant.brier_score : The area below the curve.
-    calibrant.plot.BrierCurveDisplay : The picture of several models.
+    calibrant.plot.BrierCurveDisplay : Plots several models.
 
     Notes
     -----
-    Twice the Murphy curve (:func:`murphy_curve`), and drawn exactly: straight lines between the distinct probabilities,
-    at which it jumps. The recalibrated curve has no jumps: it is the lower envelope of the cost lines, the cost curve
-    of the ROC curve's hull (Drummond & Holte 2006), seen from the same rows, and so optimistic. Range 0–2 at each c,
-    0–1 in area. Cost O(n log n).
+    Twice the Murphy curve (:func:`murphy_curve`), computed exactly: linear between the distinct probabilities, at which
+    it jumps. The recalibrated curve has no jumps: it is the lower envelope of the cost lines, the cost curve of the ROC
+    convex hull (Drummond & Holte 2006), computed on the same rows and so optimistic. Range 0–2 at each c, 0–1 in area.
+    Cost O(n log n).
 
     References
     ----------
@@ -285,7 +285,7 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BinaryRows:
-    """The class acted upon, its probabilities, whether it happened, and weights: what decisions are judged by."""
+    """The class acted upon, its probabilities, whether it happened, and weights."""
 
     label: Label
     scores: FloatArray
@@ -294,7 +294,7 @@ class BinaryRows:
 
     @classmethod
     def of(cls, p: Predictions) -> BinaryRows:
-        """Curve of predictions of two classes; ValueError for more."""
+        """Rows of predictions of two classes; ValueError for more."""
         if p.n_classes != 2:
             raise ValueError(f"this needs two classes; got {p.n_classes}: evaluate each against the rest")
         k = 1 if p.positive is None else p.positive
@@ -332,16 +332,16 @@ class BinaryRows:
         return out
 
     def without_scores(self, at: FloatArray) -> FloatArray:
-        """Mean elementary score of acting always or never, whichever the base rate says."""
+        """Mean elementary score of acting always or never, whichever the base rate favours."""
         return np.asarray(np.minimum((1 - at) * self.base_rate, at * (1 - self.base_rate)))
 
     def recalibrated(self) -> BinaryRows:
-        """The same rows with probabilities by isotonic regression of themselves."""
+        """The same rows with isotonic recalibration of their probabilities."""
         return replace(self, scores=RowsByScore.of(self.scores).fit(self.happened, self.weights))
 
 
 def check_thresholds(thresholds: Any) -> FloatArray:
-    """Judge decision thresholds."""
+    """Check decision thresholds."""
     try:
         at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):

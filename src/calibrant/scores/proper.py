@@ -38,12 +38,12 @@ def score_samples(
     Parameters
     ----------
     score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
-        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+        ``"brier"``: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` for a matrix.
 
     Returns
     -------
     ndarray of shape (n,)
-        The score of each row; the lower, the better.
+        The score of each row; lower is better.
 
     See Also
     --------
@@ -88,12 +88,12 @@ def mean_score(
     Parameters
     ----------
     score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
-        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+        ``"brier"``: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` for a matrix.
 
     Returns
     -------
     float
-        The mean; the lower, the better.
+        The mean; lower is better.
 
     See Also
     --------
@@ -128,8 +128,8 @@ def brier_score(
     Parameters
     ----------
     scale : {"sum", "half"}, default "sum"
-        ``"sum"``: Brier's own, range 0–2, of two classes twice ``(p - o)²``. ``"half"``: range 0–1, of two classes
-        ``(p - o)²``.
+        ``"sum"``: Brier's definition, range 0–2, for two classes twice ``(p - o)²``. ``"half"``: range 0–1, for two
+        classes ``(p - o)²``.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def brier_score(
 
     See Also
     --------
-    calibrant.log_loss : The score that a probability of 0 for the observed class makes infinite.
+    calibrant.log_loss : A score that is infinite if the observed class had probability 0.
     calibrant.scores.mean_score : The mean of any proper score.
     calibrant.decompose : The part of the score that is due to miscalibration.
 
@@ -169,7 +169,7 @@ def ranked_probability_score(
 ) -> float:
     """Ranked probability score of ordered classes: the mean of ``Σ_{k<K} (P(Y ≤ k) - [y ≤ k])²``.
 
-    Classes are ordered as the columns are: pass ``labels`` where their sorted order is another one.
+    Classes are ordered as the columns are: pass ``labels`` if their sorted order is different.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def ranked_probability_score(
     See Also
     --------
     calibrant.scores.RankedProbability : The rule, for other functions, such as :func:`calibrant.decompose`.
-    calibrant.brier_score : The score that does not know an order.
+    calibrant.brier_score : A score that ignores the order.
     calibrant.notions.Ordinal : Calibration of the same cumulative probabilities.
 
     Notes
@@ -212,7 +212,7 @@ def log_loss(
     y_prob: Any = None,
     **inputs: Unpack[InputOptions],
 ) -> float:
-    """Mean negative log-probability of the observed class, in nats; infinite where it was 0, never clipped.
+    """Mean negative log-probability of the observed class, in nats; infinite for a probability of 0, never clipped.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def log_loss(
 
     See Also
     --------
-    calibrant.brier_score : The score that is bounded.
+    calibrant.brier_score : A bounded score.
     calibrant.scores.mean_score : The mean of any proper score.
     calibrant.decompose : The part of the score that is due to miscalibration.
 

@@ -17,7 +17,7 @@ from ..data.types import AnyArray, FloatArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelRanks(Picture, Table):
-    """Ranks of models over data sets, and which of them differ.
+    """Ranks of models over data sets, and which models differ.
 
     Attributes
     ----------
@@ -28,22 +28,22 @@ class ModelRanks(Picture, Table):
     ranks : ndarray of shape (N, k)
         Ranks on each data set.
     friedman, friedman_pvalue : float
-        Friedman's chi-squared, corrected for ties, of "all models are alike", and its p-value with k - 1 degrees of
-        freedom. NaN where all models tie on all data sets.
+        Friedman's chi-squared statistic, corrected for ties, for the hypothesis that all models are alike, and its
+        p-value with k - 1 degrees of freedom. NaN if all models tie on all data sets.
     iman_davenport, iman_davenport_pvalue : float
-        Their F, with k - 1 and (k - 1)(N - 1) degrees of freedom: less conservative. Infinite where the order of the
-        models is the same on every data set; its p-value is then the probability of that by chance, 1/k! for every
-        data set but the first (more where models tie).
+        Iman and Davenport's F, with k - 1 and (k - 1)(N - 1) degrees of freedom: less conservative. Infinite if the
+        order of the models is the same on every data set; its p-value is then the probability of that by chance, 1/k!
+        for every data set but the first (more if models tie).
     critical_difference : float
-        Average ranks that differ by at least this are said to differ (Nemenyi), at ``level`` for all pairs together.
+        Average ranks that differ by at least this are significantly different (Nemenyi), at ``level`` for all pairs.
     pvalues : ndarray of shape (k, k)
-        Nemenyi's p-value of each pair; they are of all pairs together already.
+        Nemenyi's p-value of each pair, already adjusted for all pairs.
     indistinguishable : tuple of tuples of str
-        Largest sets of models, the best first, of which no two differ; a model may be in several, or in none.
+        Largest sets of models, best first, in which no two differ; a model may be in several, or in none.
     level : float
         Level of the critical difference.
     lower_is_better : bool
-        Whether a lower score is the better one.
+        Whether lower scores are better.
     n_sets : int
         Number of data sets.
 
@@ -78,7 +78,7 @@ class ModelRanks(Picture, Table):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Positions of the models, the best first."""
+        """Positions of the models, best first."""
         return tuple(int(i) for i in np.argsort(self.average_ranks, kind="stable"))
 
     @property
@@ -141,14 +141,14 @@ def rank_models(
     Parameters
     ----------
     scores : array-like of shape (N, k), mapping of names to N scores, or data frame
-        One row a data set, one column a model: a calibration error, a score, a loss. Only their order within a row
-        counts.
+        One row per data set, one column per model: a calibration error, a score, a loss. Only their order within a row
+        matters.
     models : sequence of k names, optional
-        For an array; default ``model 1``, ``model 2``, ….
+        Names of the models of an array; default ``model 1``, ``model 2``, ….
     lower_is_better : bool, default True
-        Whether a lower score is the better one.
+        Whether lower scores are better.
     level : float in (0, 1), default 0.95
-        Level of the critical difference, for all pairs together.
+        Level of the critical difference, for all pairs jointly.
 
     Returns
     -------
@@ -163,15 +163,15 @@ def rank_models(
     See Also
     --------
     calibrant.compare_models : Models on the rows of one data set.
-    calibrant.plot.CriticalDifferenceDisplay : The picture of the ranks.
+    calibrant.plot.CriticalDifferenceDisplay : Plots the ranks.
 
     Notes
     -----
-    Data sets are the units here, and must be independent; of models on one data set see
-    :func:`calibrant.compare_models`. Nemenyi's test knows nothing of Friedman's: look at the latter first. It is
-    conservative, the more so with ties. Demšar's paper takes no account of ties in the chi-squared; without any, both
-    agree. Both distributions are for many data sets: of a few, chi-squared and F are approximate, and where all agree
-    on one order, so that F is infinite, :math:`(1/k!)^{N-1}` is exact. Cost O(N k log k + k²).
+    Data sets are the units, and must be independent; for models on one data set see :func:`calibrant.compare_models`.
+    Nemenyi's test does not take Friedman's into account: check the latter first. It is conservative, the more so with
+    ties. Demšar's paper does not correct the chi-squared statistic for ties; without ties, both agree. Both
+    distributions are for many data sets: with few, chi-squared and F are approximate, and if all agree on one order, so
+    that F is infinite, :math:`(1/k!)^{N-1}` is exact. Cost O(N k log k + k²).
 
     References
     ----------
@@ -219,7 +219,7 @@ def rank_models(
 
 
 def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple[str, ...]]:
-    """Scores (N, k), judged, and the names of the models."""
+    """Scores (N, k), checked, and the names of the models."""
     columns: Sequence[Any] | None
     if isinstance(scores, Mapping):
         columns = list(scores)
@@ -267,9 +267,9 @@ def _numbers(table: AnyArray, columns: Sequence[Any] | None) -> FloatArray:
 
 
 def _friedman(ranks: FloatArray) -> float:
-    """Friedman's chi-squared: of sums of squares of ranks, which ties are part of; NaN where all is tied.
+    """Friedman's chi-squared from sums of squares of ranks, which account for ties; NaN if all models tie.
 
-    SciPy's ``friedmanchisquare`` wants three models or more; there the two agree.
+    SciPy's ``friedmanchisquare`` needs three models or more; there the two agree.
     """
     n, k = ranks.shape
     middle = (k + 1) / 2
@@ -280,7 +280,7 @@ def _friedman(ranks: FloatArray) -> float:
 
 
 def _agreement(ranks: FloatArray) -> float:
-    """Probability that all data sets have the ranks of the first, if every order of those is as probable."""
+    """Probability that all data sets have the ranks of the first, if all orders of those are equally probable."""
     from scipy.special import gammaln
 
     n, k = ranks.shape

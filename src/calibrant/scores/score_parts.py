@@ -31,7 +31,7 @@ PARTS = (
 )
 #: Parts that may be below 0.
 _SIGNED = ("skill", "within", "grouping", "epistemic")
-#: Probabilities of 0 and 1 have no latent: taken for this and one less this.
+#: Probabilities of 0 and 1 have no finite latent value: they are clipped to this and one minus this.
 _CLIP = 1e-9
 
 
@@ -39,33 +39,33 @@ _CLIP = 1e-9
 class Decomposition(MeasuresDrawn, Table):
     r"""A mean score and its parts.
 
-    With S the stated probabilities, C those that were observed where S was said, and :math:`\bar o` the base rates:
+    With S the stated probabilities, C the observed frequencies given S, and :math:`\bar o` the base rates:
 
     Attributes
     ----------
     total : float
-        Mean score, of S: ``calibration + refinement`` (``+ within`` for bins) and ``calibration - discrimination +
+        Mean score of S: ``calibration + refinement`` (``+ within`` for bins) and ``calibration - discrimination +
         uncertainty``.
     calibration, miscalibration : float
-        The loss of S against C: 0 for a calibrated forecast. Two names of one part.
+        Loss of S relative to C: 0 for a calibrated forecast. Both names mean the same part.
     refinement : float
         Score of C.
     discrimination : float
-        The gain of C on the base rates (resolution).
+        Gain of C over the base rates (resolution).
     uncertainty : float
         Score of the base rates.
     within : float
-        With bins: what the spread of scores within bins adds; 0 otherwise.
+        With bins: the contribution of the spread of scores within bins; 0 otherwise.
     grouping, epistemic, irreducible : float
-        With a posterior Q: ``irreducible`` is the score of Q, ``epistemic`` what S loses against it, ``grouping`` what
-        C does, so that ``refinement = grouping + irreducible`` and ``epistemic = calibration + grouping``. NaN without
-        (see :func:`calibrant.scores.grouping_loss` for a lower bound).
+        With a posterior Q: ``irreducible`` is the score of Q, ``epistemic`` the loss of S relative to Q, ``grouping``
+        that of C, so that ``refinement = grouping + irreducible`` and ``epistemic = calibration + grouping``. NaN
+        otherwise (see :func:`calibrant.scores.grouping_loss` for a lower bound).
     skill : float
-        ``1 - total / uncertainty``: 0 for the base rates, 1 for certainty that comes true.
+        ``1 - total / uncertainty``: 0 for the base rates, 1 for certain and correct forecasts.
     intervals : mapping of str to Interval
-        Interval of each part, where resamples were asked for or a calibrator was.
+        Interval of each part, if ``n_resamples`` or a calibrator was given.
     estimator : str
-        How C was found.
+        How C was estimated.
 
     See Also
     --------
@@ -135,7 +135,7 @@ class Decomposition(MeasuresDrawn, Table):
 
     @property
     def skill(self) -> float:
-        """``1 - total / uncertainty``; NaN where one class only was seen."""
+        """``1 - total / uncertainty``; NaN if only one class was observed."""
         return 1 - self.total / self.uncertainty if self.uncertainty > 0 else float("nan")
 
     @property
@@ -170,7 +170,7 @@ Observer = Callable[[AnyArray, FloatArray], tuple[FloatArray, FloatArray | None]
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Stated probabilities, what happened, and what finds the observed frequencies: all that parts are made of.
+    """Stated probabilities, outcomes and an estimator of observed frequencies, from which parts are computed.
 
     Attributes
     ----------
@@ -180,9 +180,9 @@ class ScoredRows:
     weights : ndarray of shape (n,)
     observer : Observer
     true : ndarray of shape (n, K) or None
-        The posterior, where it is known.
+        The posterior, if known.
     units : IndependentUnits or None
-        What rows belong to, where they are not independent.
+        Independent units of the rows, if rows are dependent.
     integral : bool
         Whether weights are numbers of rows.
     """
@@ -219,14 +219,14 @@ class ScoredRows:
         }
 
     def resamples(self, number: int, rng: np.random.Generator) -> Iterator[AnyArray]:
-        """How often each row is drawn, or the group that it is of, (n,) each."""
+        """Number of times that each row, or its group, is drawn, (n,) each."""
         n = len(self.codes)
         units = self.units or IndependentUnits(np.arange(n), np.ones(n), np.ones(n), False)
         for drawn in units.draws(number, rng):
             yield from (times[units.of_row] for times in drawn.T)
 
     def intervals(self, level: float, n_resamples: int, rng: np.random.Generator) -> dict[str, Interval]:
-        """Basic bootstrap intervals: as far from the estimate, on the other side, as resamples are from it."""
+        """Basic bootstrap intervals: quantiles of resamples, reflected about the estimate."""
         known = self._derived(self.parts())
         drawn: dict[str, list[float]] = {name: [] for name, value in known.items() if np.isfinite(value)}
         for times in self.resamples(n_resamples, rng):
@@ -251,15 +251,15 @@ class ScoredRows:
         return out
 
     def _derived(self, parts: dict[str, Any]) -> dict[str, float]:
-        """All parts, also those that follow from others."""
+        """All parts, including those derived from others."""
         found = Decomposition(**parts, score="", estimator="", n_samples=len(self.codes))
         return {name: getattr(found, name) for name in PARTS}
 
     def calibrations_of_calibrated(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """The calibration that these scores would show if they were true: labels are drawn from them.
+        """Calibration parts of a calibrated model with these scores: labels are drawn from them.
 
-        Labels of a group are correlated as the residuals are: by normal latents of one correlation, the largest of any
-        class against the rest; what a latent makes of several classes depends on their order, which is drawn too.
+        Labels of a group are correlated as the residuals are: by normal latent variables with one correlation, the
+        largest of any class against the rest; with several classes their order matters, and is drawn too.
         """
         from scipy.special import ndtr
 
@@ -282,7 +282,7 @@ class ScoredRows:
 
     @property
     def _correlation(self) -> float:
-        """Largest correlation of the latents of one class against the rest; of two classes one is enough."""
+        """Largest correlation of the latents of one class against the rest; for two classes one is enough."""
         if self.units is None:
             return 0.0
         k = self.stated.shape[1]
@@ -294,7 +294,7 @@ class ScoredRows:
 
 
 def realised(rule: ScoringRule, p: FloatArray, codes: AnyArray) -> FloatArray:
-    """Losses; of Brier's score also where rows do not sum to 1, for frequencies were found class by class."""
+    """Losses; for Brier's score rows need not sum to 1, since frequencies are estimated class by class."""
     if not isinstance(rule, Brier):
         return rule.losses(p, codes)
     own = np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
@@ -340,12 +340,12 @@ def binned(stated: FloatArray, bins: Binned, weights: FloatArray, *, eps: float,
 
 
 def _columns_of(stated: FloatArray) -> list[int]:
-    """Classes that frequencies are found for: of two the second."""
+    """Classes for which frequencies are estimated: of two classes, the second."""
     return [1] if stated.shape[1] == 2 else list(range(stated.shape[1]))
 
 
 def _joined(columns: list[FloatArray]) -> FloatArray:
-    """Columns side by side; of two classes the first is the rest."""
+    """Columns side by side; for two classes the first is the complement."""
     return np.column_stack([1 - columns[0], columns[0]] if len(columns) == 1 else columns)
 
 

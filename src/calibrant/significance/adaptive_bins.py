@@ -1,4 +1,4 @@
-"""`adaptive_test`: the debiased squared error over bins of every dyadic size, the clearest one counting (T-Cal)."""
+"""`adaptive_test`: the largest debiased squared error over bins of every dyadic size (T-Cal)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .result import TestResult
 
 #: Finest scale: bins this many rounding units of the scores wide.
 _UNITS = 8
-#: Rows in an occupied bin, on average, below which a scale is left out: a few chance pairs say little, and their
-#: distribution has a tail that would drown the other scales.
+#: Scales with fewer rows per occupied bin, on average, are left out: a few chance pairs carry little information, and
+#: their distribution has a tail that would drown the other scales.
 ROWS_A_BIN = 2
-#: With more rows than this no scale has more than 2 ** MOST_CELLS bins a side.
+#: With more rows than this, no scale has more than 2 ** MOST_CELLS bins per side.
 MANY_ROWS, MOST_CELLS = 1 << 18, 15
-#: Numbers held at a time.
+#: Numbers kept in memory at a time.
 _BLOCK = 1 << 20
 #: Share of a sum of squares that rounding may leave.
 _ROUNDING = 1e-12
-#: For rows in groups, scales have at most one bin for this many groups.
+#: For rows in groups, scales have at most one bin per this many groups.
 GROUPS_A_BIN = 4
 
 
@@ -46,39 +46,39 @@ def adaptive_test(
 ) -> TestResult:
     r"""Adaptive test of calibration by the squared error over bins of all sizes (T-Cal, Lee et al. 2023).
 
-    Scores are cut into :math:`m = 1, 2, 4, 8, \dots` bins of equal volume. At each scale the squared calibration error
-    is estimated from pairs of rows that share a bin, so that it is 0 on average for a calibrated model,
+    Scores are divided into :math:`m = 1, 2, 4, 8, \dots` bins of equal volume. At each scale the squared calibration
+    error is estimated from pairs of rows that share a bin, so that its mean is 0 for a calibrated model,
 
     .. math:: T_m = \frac1n \sum_{b} \frac{1}{n_b} \sum_{i \ne j \in b} (o_i - s_i)(o_j - s_j),
 
-    and brought to one measure, that of a standard normal variable (below). The statistic is the largest over scales;
-    its p-value is found among sets of labels drawn from the stated probabilities, for which the largest is taken too:
-    it is exact for any n. Neither a number of bins nor the smoothness of the gap need be known.
+    and transformed to be approximately standard normal (see Notes). The statistic is the maximum over scales. Its
+    p-value compares it with the maxima for sets of labels drawn from the stated probabilities, and is exact for any n.
+    Neither the number of bins nor the smoothness of the gap has to be specified.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        ``"classwise"`` and ``"top-label"``: the largest over their problems too. ``"canonical"``: the simplex is cut
-        into :math:`m^{K-1}` cells of equal volume and residuals are vectors; few classes are needed for cells to hold
-        pairs, and the cells depend on the order of the classes.
+        ``"classwise"`` and ``"top-label"``: the maximum is also over their problems. ``"canonical"``: the simplex is
+        divided into :math:`m^{K-1}` cells of equal volume and residuals are vectors; cells contain pairs of rows only
+        with few classes, and depend on the order of the classes.
     n_resamples : int, default 999
-        Sets of labels; of rows in ``groups``, of signs of whole groups' residuals. Pairs of rows of one group then say
-        nothing, scales are standardised by the mean and standard deviation of their draws, and have at most a bin for
-        every four groups.
+        Number of sets of labels drawn or, with ``groups``, of sets of signs of whole groups' residuals. Pairs of rows
+        of one group then carry no information; scales are standardised by the mean and standard deviation of their
+        draws, and have at most one bin per four groups.
     n_scales : int or "auto", default "auto"
         Scales 1, 2, …, 2^(n_scales - 1). ``"auto"``: up to :math:`2^B,\ B = \lceil \frac{2}{d} \log_2(n / \sqrt{\ln n})
-        \rceil`, d = 1 (canonical K - 1), after the paper. Left out are scales that part rows as a coarser one does, and
-        those whose occupied bins hold fewer than two rows on average.
+        \rceil`, d = 1 (canonical K - 1), as in the paper. Scales that divide the rows as a coarser scale does are left
+        out, as are scales whose occupied bins contain fewer than two rows on average.
     sample_weight : array-like of shape (n,), optional
-        Weights of the residuals: a row is one unit of its size, which draws one label, so that the cost does not grow
-        with weights, and whole numbers do not stand for repeated rows here.
+        Weights of the residuals. Each row draws one label, whatever its weight, so that the cost does not grow with
+        the weights; whole numbers do not stand for repeated rows here.
 
     Returns
     -------
     TestResult
-        ``statistic``: the largest standardised error; ∞ where an outcome had stated probability 0. ``details``:
-        ``squared_error``, T of the scale it was found at; ``bins`` (occupied ones) and ``bins_a_side`` (m) of that
-        scale; ``n_scales``, those looked at; ``class_index``, where there are problems of several classes.
+        ``statistic``: the largest standardised error; ∞ if an outcome had stated probability 0. ``details``:
+        ``squared_error``, T at the scale of the maximum; ``bins`` (occupied ones) and ``bins_a_side`` (m) of that
+        scale; ``n_scales``, the number of scales tested; ``class_index``, if there are problems of several classes.
 
     Raises
     ------
@@ -93,15 +93,15 @@ def adaptive_test(
 
     Notes
     -----
-    Against the paper: (a) its test rejects where some scale passes a bound of its own, raised for the number of scales
-    (Bonferroni); here all scales are calibrated together by the same draws, which loses nothing to their dependence.
-    (b) m = 1 is looked at too, and scales of a few chance pairs are not. (c) Given the scores, :math:`T_m` has mean 0
-    and a known variance under calibration; it is standardised by them and by the cube root of Wilson & Hilferty, for
-    its distribution is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
-    (d) Of more than 2¹⁸ rows scales have at most 2¹⁵ bins a side, and where rows have no weights and one outcome each,
-    the rows of a finest bin are drawn together, as a binomial count at their mean probability: by Ehm's inequality that
-    moves no p-value by more than 2·10⁻⁴. Cost O(n) then, and O(2¹⁵) a draw. Else O(n log n), and O(n K) a draw:
-    ``benchmarks/speed/judging.md`` has 10⁴ rows and 999 draws.
+    Differences from the paper: (a) its test rejects if some scale exceeds its own threshold, with a Bonferroni
+    correction for the number of scales; here the same draws calibrate all scales jointly, so that nothing is lost to
+    their dependence. (b) m = 1 is tested too, and scales with only a few chance pairs are not. (c) Given the scores,
+    :math:`T_m` has mean 0 and a known variance under calibration. It is standardised by these and by the cube root of
+    Wilson & Hilferty, since its distribution is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins; so no
+    scale drowns the others. (d) With more than 2¹⁸ rows, scales have at most 2¹⁵ bins per side; if rows have no weights
+    and one outcome each, the rows of a bin at the finest scale are drawn together, as a binomial count at their mean
+    probability. By Ehm's inequality this changes no p-value by more than 2·10⁻⁴. The cost is then O(n), plus O(2¹⁵) per
+    draw; otherwise O(n log n), plus O(n K) per draw (10⁴ rows, 999 draws: ``benchmarks/speed/judging.md``).
 
     References
     ----------
@@ -170,14 +170,14 @@ def adaptive_test(
 def _standardised(
     signs: GroupSigns, known: Sequence[Scales], n_draws: int, rng: np.random.Generator
 ) -> tuple[float, FloatArray]:
-    """The largest error over scales and problems, and those with the signs of groups drawn, (R,), both standardised."""
+    """Largest standardised error over scales and problems: observed, and for drawn signs of groups, (R,)."""
     largest, observed = [], []
     residuals = [[k - q[:, None] for k, q in zip(one.happened, one.probs.T, strict=True)] for one in known]
     groups = [signs.group if one.target.rows is None else signs.group[one.target.rows] for one in known]
     problems = list(zip(known, groups, residuals, strict=True))
 
     def errors(sets: FloatArray) -> FloatArray:
-        """At every scale of every problem, one below the other, turned: (r, scales)."""
+        """Errors at every scale of every problem, (r, scales)."""
         turned = ([sets.T[group] * r for r in columns] for _, group, columns in problems)
         return np.concatenate([one.errors_of(r) for one, r in zip(known, turned, strict=True)]).T
 
@@ -196,7 +196,7 @@ def _standardised(
 
 
 def _apart(targets: Sequence[Target], n_rows: int) -> bool:
-    """Whether no row belongs to two outcomes, so that these can be drawn each by itself."""
+    """Whether no row belongs to two outcomes, so that they can be drawn independently."""
     if any(t.scores.ndim == 2 for t in targets):
         return False
     if len(targets) == 1:
@@ -233,13 +233,13 @@ class Level:
     Attributes
     ----------
     a_side : int
-        Bins along each axis, empty ones among them.
+        Bins along each axis, including empty ones.
     adds : sparse matrix
         Adds up bins of the next finer level, or units, into the occupied bins of this one.
     weight : ndarray of shape (B,)
         Weight of each bin.
     mean, sd : float
-        Under calibration, of the part of T that comes from rows with themselves, and of T.
+        Under calibration, mean of the part of T from pairs of a row with itself, and standard deviation of T.
     """
 
     a_side: int
@@ -251,7 +251,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """A problem cut at all scales, in units of rows, or of cells with many rows each.
+    """A problem binned at all scales; its units are rows, or cells of many rows each.
 
     Attributes
     ----------
@@ -265,7 +265,7 @@ class Scales:
     happened : list of ndarray of shape (u, 1)
         Rows of each unit whose outcome happened.
     levels : tuple of Level
-        Finest first; those that say something of their own.
+        Finest first; only those that add information.
     """
 
     target: Target
@@ -280,7 +280,7 @@ class Scales:
     def of(
         cls, target: Target, codes: AnyArray, eps: float, weights: FloatArray | None = None, n_scales: int | None = None
     ) -> Scales:
-        """Cut a target's rows by their scores, given labels, the rounding unit of scores and weights of all rows."""
+        """Bin a target's rows by their scores, given labels, the rounding unit of scores and weights of all rows."""
         s = target.scores.astype(np.float64)
         if weights is not None and target.rows is not None:
             weights = weights[target.rows]
@@ -299,7 +299,7 @@ class Scales:
 
     @classmethod
     def of_cells(cls, target: Target, codes: AnyArray, eps: float, n_scales: int | None = None) -> Scales:
-        """The same for many rows without weights and one outcome each: cells of the finest scale are the units."""
+        """Like :meth:`of`, for many rows without weights and one outcome each: units are the finest cells."""
         n, most = len(target.scores), _most(len(target.scores), 1, eps, n_scales)
         sums = np.zeros((6, 2**most))
         hits = target.outcomes(codes)
@@ -319,7 +319,7 @@ class Scales:
         return _split(self.target.outcomes(np.ascontiguousarray(sets.T)))
 
     def drawn(self, n: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Rows of each unit whose outcome happened, drawn from the stated probabilities, some of n sets at a time."""
+        """Rows of each unit whose outcome happened, drawn from the stated probabilities in blocks of the n sets."""
         together = max(1, _BLOCK // max(self.count.size, 1))
         count, chance = self.count.astype(np.int64)[:, None], self.probs.clip(0, 1)
         for a in range(0, n, together):
@@ -337,7 +337,7 @@ class Scales:
         return self._over_scales([self.weights[:, None] * one for one in residuals], np.zeros((len(self.count), 1)))
 
     def _over_scales(self, sums: list[FloatArray], alone: FloatArray) -> FloatArray:
-        """Squares of the sums in each bin, less what rows make with themselves, over the bins' weights."""
+        """Squared sums of each bin minus the rows' own squares, over the bins' weights."""
         found = []
         for level in self.levels:
             sums, alone = [level.adds @ one for one in sums], level.adds @ alone
@@ -345,7 +345,7 @@ class Scales:
         return np.asarray(np.stack(found) / (self.weights @ self.count))
 
     def standardised(self, errors: FloatArray) -> FloatArray:
-        """T of each level as a normal variable with mean 0 and sd 1, nearly."""
+        """T of each level, transformed to be approximately standard normal."""
         mean, sd = (np.array([[getattr(level, name)] for level in self.levels]) for name in ("mean", "sd"))
         spread = (sd / mean) ** 2 / 9  # 2 / (9 ν), with ν = 2 (mean / sd)² degrees of freedom
         return np.asarray((np.cbrt(1 + errors / mean) - (1 - spread)) / np.sqrt(spread))
@@ -367,7 +367,7 @@ def _split(hits: AnyArray) -> list[FloatArray]:
 
 
 def finest(n: int, axes: int, eps: float) -> int:
-    """Base-2 logarithm of the paper's largest number of bins a side, as far as the scores' rounding allows."""
+    """Base-2 logarithm of the paper's largest number of bins per side, as far as the scores' rounding allows."""
     most = int(np.ceil(2 / axes * np.log2(n / np.sqrt(np.log(n))))) if n > 2 else 1
     return max(1, min(most, int(-np.log2(_UNITS * eps))))
 
@@ -386,7 +386,7 @@ def _place(target: Target, scores: FloatArray) -> FloatArray:
 
 
 def _most(n: int, axes: int, eps: float, n_scales: int | None) -> int:
-    """Base-2 logarithm of the bins a side at the finest scale."""
+    """Base-2 logarithm of the bins per side at the finest scale."""
     most = finest(n, axes, eps) if n_scales is None else min(n_scales - 1, int(-np.log2(_UNITS * eps)))
     return min(most, MOST_CELLS) if n > MANY_ROWS else most
 

@@ -1,4 +1,4 @@
-"""`calibration_belt`: a region that holds the whole calibration curve, and the test it belongs to."""
+"""`calibration_belt`: a confidence region for the whole calibration curve, with its test."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..notions import Notion, as_notion, only_problem
 from ..sums.logistic_fit import expit, logits_of
 from .logit_polynomial import LogitSums
 
-#: Largest degree that can be asked for.
+#: Largest degree allowed.
 MOST_DEGREES = 4
-#: Degree that the selection starts from.
+#: Degree at which the selection starts.
 FIRST_DEGREE = {"external": 1, "internal": 2}
-#: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
+#: Scores of a maximum-likelihood fit to the rows have a smaller likelihood-ratio statistic, line against diagonal.
 _REFITTED = 0.01
-#: Advice where there is no belt.
+#: Advice if there is no belt.
 _INSTEAD = "use more rows, or reliability_curve and calibration_test, which need no such curve"
-#: Fields of the JSON beside the curve and the belts.
+#: Fields of the JSON other than the curve and the belts.
 _NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
-#: Gauss–Legendre nodes between -1 and 1 as angles, which lie dense towards the ends: of one variable the inner
-#: distribution rises like a root at its end, and is smooth in the angle. Places from 0 to 2, and their weights.
+#: Gauss–Legendre nodes between -1 and 1 as angles, denser towards the ends: with one variable the inner distribution
+#: increases like a root at its end, and is smooth in the angle. Places from 0 to 2, and their weights.
 _ANGLES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _PLACES, _WEIGHTS = 1 + np.sin(np.pi / 2 * _ANGLES), np.pi / 2 * np.cos(np.pi / 2 * _ANGLES) * _WEIGHTS
 Ranges = tuple[Interval, ...]
@@ -44,7 +44,7 @@ class CalibrationBelt(Curve):
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        From the smallest score to the largest, evenly spaced in the score and in its logit.
+        Scores from the smallest to the largest: half evenly spaced, half at evenly spaced logits.
     fitted : ndarray of shape (m,)
         The polynomial logistic curve.
     lower, upper : ndarray of shape (L, m)
@@ -60,7 +60,7 @@ class CalibrationBelt(Curve):
     statistic, pvalue : float
         Statistic and p-value of the test of calibration.
     devel : {"external", "internal"}
-        Whether the rows are others than the model was fitted to, or those.
+        Whether the model was fitted to other rows or to these.
     label : object
         The class whose probability the scores are; None for a confidence.
 
@@ -110,7 +110,7 @@ class CalibrationBelt(Curve):
 
     @property
     def summary(self) -> str:
-        """Where the widest belt leaves the diagonal."""
+        """The scores at which the widest belt excludes the diagonal, as a sentence."""
         level = max(self.levels)
         where = self.where(level)
         verb = "" if where.startswith("covers") else "lies "
@@ -126,7 +126,7 @@ class CalibrationBelt(Curve):
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
     def where(self, level: float) -> str:
-        """Where the belt of a level leaves the diagonal, in words.
+        """Describe where the belt at a level excludes the diagonal.
 
         Parameters
         ----------
@@ -164,15 +164,15 @@ def calibration_belt(
     notion: str | Notion = "auto",
     **inputs: Unpack[InputOptions],
 ) -> CalibrationBelt:
-    r"""GiViTI calibration belt of a model evaluated on rows that it was not fitted to, or on its training rows.
+    r"""GiViTI calibration belt of a model, on held-out rows or on its training rows.
 
     .. math:: \operatorname{logit} P(o = 1 \mid s) = \beta_0 + \beta_1 z + \dots + \beta_m z^m, \qquad
               z = \operatorname{logit} s
 
-    The degree m increases from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
-    ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
-    distribution of this statistic given m (see :func:`.belt.survival`). The belt at a level contains, at
-    each score, every value that a curve of the likelihood region
+    The degree m increases from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of the next degree
+    rejects at ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0,
+    \dots)`, by the distribution of this statistic given m (see :func:`.belt.survival`). The belt at a level contains,
+    at each score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
 
@@ -182,20 +182,20 @@ def calibration_belt(
     Parameters
     ----------
     levels : sequence of float in (0, 1), default (0.8, 0.95)
-        Levels at which the belt is given.
+        Levels of the belt.
     max_degree : int, 1 to 4, default 4
         Largest degree m; at least 2 with ``devel="internal"``.
     selection : float in (0, 1), default 0.95
         Level of the tests that increase the degree.
     n_points : int ≥ 2, default 201
-        Scores at which the belt is given, about; both ends are among them.
+        Approximate number of scores at which the belt is computed, including both ends.
     clip : float, default 1e-6
-        Scores count as at least this and at most one minus this: the logits of 0 and 1 are infinite. A few scores
-        nearer to 0 and 1 than all others have much influence on polynomials, and more for a smaller ``clip``.
+        Scores are clipped to [clip, 1 - clip], since the logits of 0 and 1 are infinite. A few scores nearer to 0 and 1
+        than all others have a strong influence on polynomials, stronger for a smaller ``clip``.
     devel : {"external", "internal"}, default "external"
-        ``"internal"``: the model is a logistic regression fitted to these very rows, by plain maximum likelihood; the
-        test is then one of goodness of fit. Intercept and slope of its logits are 0 and 1 there, so degree 1 says
-        nothing, and the statistic has another distribution.
+        ``"internal"``: the model is a logistic regression fitted to these rows by unpenalised maximum likelihood; the
+        test is then one of goodness of fit. The intercept and slope of its logits are 0 and 1 on these rows, so degree
+        1 carries no information, and the statistic has another distribution.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
     sample_weight : array-like of shape (n,), optional
@@ -205,13 +205,13 @@ def calibration_belt(
     Returns
     -------
     CalibrationBelt
-        ``.pvalue``, the belt's ends at each level, and where it excludes the diagonal; ``.plot()`` draws it.
+        ``.pvalue``, the belt's limits at each level, and where it excludes the diagonal; ``.plot()`` draws it.
 
     Raises
     ------
     ValueError
-        For bad input; where all scores are equal; where outcomes are separated by the scores, so that no finite curve
-        has the largest likelihood.
+        For invalid input; if all scores are equal; if the scores separate the outcomes, so that no finite curve
+        maximises the likelihood.
 
     See Also
     --------
@@ -223,15 +223,15 @@ def calibration_belt(
     -----
     If the test does not reject at ``1 - level``, that level's belt contains the diagonal; if it does
     reject, the belt nearly always excludes it at some score (the test is about the whole curve, the belt about each
-    score). The belt covers the whole true curve in about ``level`` of all samples if that is a polynomial of the chosen
+    score). The belt covers the whole true curve in about ``level`` of all samples if it is a polynomial of the chosen
     degree. It covers other curves far less often, such as a parabola in samples too small to show it (sizes and
     coverages: benchmarks/coverage/belt_coverage.md).
 
     With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
-    (benchmarks/coverage/belt_internal.md); a warning says where the rows do not look as if such a model had been fitted
-    to them. The belt then only shows whether it excludes the diagonal.
+    (benchmarks/coverage/belt_internal.md); a warning is given if the scores do not look like such a fit to these rows.
+    The belt then only shows whether it excludes the diagonal.
 
-    Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
+    Cost O(n log n); beyond 1024 distinct scores the belt is computed from 512 cells with two nodes each, which preserve
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
 
     References
@@ -304,7 +304,7 @@ def calibration_belt(
 
 
 def logit_sums(problem: Problem, clip: float, degree: int) -> tuple[LogitSums, int]:
-    """Sums of a problem's rows in units of its effective size, and how many scores were clipped."""
+    """Sums of a problem's rows in units of its effective size, and the number of clipped scores."""
     scores: FloatArray = problem.scores.astype(np.float64)
     outcomes = np.asarray(problem.outcomes, dtype=np.float64)
     weights = ones_or(problem.weights, scores.size)
@@ -319,7 +319,7 @@ def logit_sums(problem: Problem, clip: float, degree: int) -> tuple[LogitSums, i
 def fit_polynomial(sums: LogitSums, max_degree: int, selection: float, first: int = 1) -> tuple[FloatArray, float, str]:
     """Coefficients of the orthonormal columns, log-likelihood, and why the selection ended early, if it did.
 
-    Degrees up to ``first`` are not tested but taken.
+    Degrees up to ``first`` are included without a test.
     """
     if sums.most < 1:
         raise ValueError("y_prob must hold at least two different scores for a curve through them; all are equal")
@@ -390,35 +390,35 @@ def survival(t: float, degree: int, selection: float, first: int = 1) -> float:
     r"""``P(T > t)`` of the belt's statistic under calibration, given the degree that forward selection stopped at.
 
     Each likelihood-ratio statistic of the selection is chi-squared with one degree of freedom and independent of the
-    others; that the degree rose from 1 to m says that m - 1 of them exceeded a threshold k. So the statistic of degree
+    others; if the degree increased from 1 to m, then m - 1 of them exceeded a threshold k. So the statistic of degree
     m against "intercept 0, slope 1, all else 0" is
 
     .. math:: T_m = \chi^2_2 + \sum_{j=2}^m X_j, \qquad X_j \sim \chi^2_1 \mid \chi^2_1 > k
 
-    (Nattino, Finazzi & Bertolini 2014). With q the probability that χ²₁ exceeds k, and φ, Φ of the normal distribution,
+    (Nattino, Finazzi & Bertolini 2014). With q = P(χ²₁ > k), φ the normal density and Φ its distribution function,
 
     .. math:: P(T_1 > t) &= e^{-t/2} \\
               P(T_m > t) &= \frac1q \Big( 2\Phi(-r) + \int_{\sqrt k}^{r} 2 \varphi(y)\, P(T_{m-1} > t - y^2)\, dy \Big),
               \quad r^2 = t - (m - 2) k
 
-    and 1 below ``(m - 1) k``. The integrand is smooth, so Gauss–Legendre nodes give it to some 13 digits.
+    and 1 below ``(m - 1) k``. The integrand is smooth, so Gauss–Legendre nodes give it to about 13 digits.
 
-    Where the model is a logistic regression fitted to the same rows, intercept and slope of its logits are 0 and 1
-    there: the selection starts at degree 2, whose statistic is one chi-squared variable that no threshold has chosen,
+    If the model is a logistic regression fitted to the same rows, the intercept and slope of its logits are 0 and 1
+    there. The selection starts at degree 2, whose statistic is one chi-squared variable not selected by a threshold,
 
     .. math:: T_m = \chi^2_1 + \sum_{j=3}^m X_j, \qquad P(T_2 > t) = 2\Phi(-\sqrt t)
 
     (Nattino, Finazzi & Bertolini 2016), and the same integral leads from m - 1 to m.
 
-    ``selection`` is the level of the selection's tests; ``first`` the degree it started from, 1 or (rows that a
-    logistic model was fitted to) 2.
+    ``selection`` is the level of the selection's tests; ``first`` the degree at which it starts: 1, or 2 for
+    the training rows of a logistic model.
     """
     found = _survival(np.array([float(t)]), degree - first, first, threshold(selection), 1 - selection)
     return float(found[0])
 
 
 def quantile(level: float, degree: int, selection: float, first: int = 1) -> float:
-    """The statistic that calibrated models of this degree stay below with probability ``level``."""
+    """Quantile at ``level`` of the belt's statistic under calibration, given the degree."""
     from scipy.optimize import brentq
 
     wanted = np.log1p(-level)
@@ -430,14 +430,14 @@ def quantile(level: float, degree: int, selection: float, first: int = 1) -> flo
 
 
 def threshold(selection: float) -> float:
-    """Statistic, chi-squared with one degree of freedom, that a test at the level ``selection`` must exceed."""
+    """Quantile at ``selection`` of the chi-squared distribution with one degree of freedom."""
     from scipy.special import ndtri
 
     return float(ndtri((1 + selection) / 2) ** 2)
 
 
 def _survival(t: FloatArray, steps: int, first: int, k: float, q: float) -> FloatArray:
-    """After so many steps of the selection, whose statistics exceed k with probability q."""
+    """``P(T > t)`` after some steps of the selection, whose statistics exceed k with probability q."""
     from scipy.special import ndtr
 
     out = np.ones(t.shape)

@@ -1,4 +1,4 @@
-"""Tests of counts: Hosmer-Lemeshow's over bins of scores, Pearson's over the distinct ones."""
+"""Tests of counts: Hosmer–Lemeshow over bins of scores, Pearson over distinct scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .classical import EffectiveRows
 from .null import GroupSigns, scale_of, share_at_least
 from .result import TestResult
 
-#: Expected counts below this make a chi-squared distribution doubtful.
+#: Expected counts below this make the chi-squared approximation doubtful.
 _SMALL = 5.0
 #: Numbers drawn at a time.
 _BLOCK = 1 << 21
@@ -27,7 +27,7 @@ _NONE: Mapping[str, float] = MappingProxyType({})
 
 
 def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArray:
-    """``n_bins + 1`` percentiles of values as often as each occurs, as NumPy interpolates them between two."""
+    """``n_bins + 1`` percentiles of values repeated ``times``, interpolated as in NumPy."""
     order = np.argsort(values, kind="stable")
     s, upto = values[order], np.cumsum(times[order])
     place = np.linspace(0, 1, n_bins + 1) * (upto[-1] - 1)
@@ -47,20 +47,20 @@ def hosmer_lemeshow_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
+    r"""Hosmer–Lemeshow test for two classes or (Fagerland, Hosmer & Bofin 2008) more.
 
     .. math:: C = \sum_g \sum_k \frac{(O_{gk} - E_{gk})^2}{E_{gk}}
 
-    over bins g of rows and classes k, with observed counts O and sums of probabilities E.
+    over bins g of rows and classes k, with observed counts O and expected counts E (sums of probabilities).
 
     Parameters
     ----------
     n_bins : int ≥ 3, default 10
-        Bins, by percentiles of one minus the probability of the first class (of the probability itself where
-        ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
+        Number of bins, which are right-closed, with edges at percentiles of one minus the probability of the first
+        class (of the probability itself if ``y_prob`` is 1-D). Equal percentiles are merged.
     df : {"external", "fit"} or int, default "external"
-        Degrees of freedom: ``g (K - 1)`` for rows that the model was not fitted to, ``(g - 2)(K - 1)`` for its training
-        rows. Without meaning with ``groups``.
+        Degrees of freedom: ``g (K - 1)`` for held-out rows, ``(g - 2)(K - 1)`` for the model's training rows. Not used
+        with ``groups``.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights, not all 0. Whole numbers stand for repeated rows; others are scaled to the effective
         sample size.
@@ -68,8 +68,8 @@ def hosmer_lemeshow_test(
     Returns
     -------
     TestResult
-        ``warnings`` where a fifth of the expected counts are below 5. A cell of E = 0 counts 0 where nothing was
-        observed, else ∞.
+        ``warnings`` if more than a fifth of the expected counts are below 5. A cell with E = 0 contributes 0 if nothing
+        was observed there, otherwise ∞.
 
     Raises
     ------
@@ -79,13 +79,13 @@ def hosmer_lemeshow_test(
     See Also
     --------
     calibrant.significance.pearson_test : The same statistic over distinct scores.
-    calibrant.significance.evalue_test : A safe test in its place, without bins.
+    calibrant.significance.evalue_test : A safe alternative, without bins.
     calibrant.significance.adaptive_test : Bins of all sizes at once.
 
     Notes
     -----
-    The result depends on the bins; with ties it can change with their convention. On rows that the model was not
-    fitted to, ``df="fit"`` rejects 10 to 16 % of calibrated models at the 5 % level. Cost O(n log n).
+    The result depends on the bins and, with tied scores, on the convention for bin edges. On held-out rows,
+    ``df="fit"`` rejects 10 to 16 % of calibrated models at the 5 % level. Cost O(n log n).
 
     References
     ----------
@@ -135,7 +135,7 @@ class _Counts:
 
     @classmethod
     def of(cls, rows: EffectiveRows, cell: AnyArray) -> _Counts:
-        """Expected are the sums of the rows' probabilities."""
+        """Counts by cell; the expected counts are sums of the rows' probabilities."""
         return cls(rows, cell, np.stack([np.bincount(cell, rows.weights * v) for v in rows.matrix.T], axis=1))
 
     @cached_property
@@ -155,7 +155,7 @@ class _Counts:
         return TestResult(self.statistic, pvalue, null, name, len(self.cell), float(df), details, tuple(warnings))
 
     def chi_squared(self, observed: AnyArray) -> FloatArray:
-        """``Σ (O - E)² / E`` over the last two axes; ∞ where something was observed that cannot be."""
+        """``Σ (O - E)² / E`` over the last two axes; ∞ if an outcome with E = 0 was observed."""
         gap = (observed.astype(np.float64) - self.expected) ** 2
         with np.errstate(over="ignore"):  # what was all but impossible
             terms = np.divide(gap, self.expected, out=np.where(gap > 0, np.inf, 0.0), where=self.expected > 0)
@@ -193,7 +193,7 @@ class _Counts:
 
 
 def _few(expected: FloatArray) -> list[str]:
-    """A warning where a fifth of the expected counts are small."""
+    """A warning if more than a fifth of the expected counts are small."""
     small = int((expected < _SMALL).sum())
     return [f"{small} of {expected.size} expected counts are below {_SMALL:g}"] if small > 0.2 * expected.size else []
 
@@ -214,19 +214,19 @@ def pearson_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Pearson's chi-squared test over the distinct scores: are classes as frequent as each score says.
+    r"""Pearson's chi-squared test of whether classes are as frequent as each distinct score states.
 
     .. math:: X^2 = \sum_m \sum_k \frac{(O_{mk} - n_m v_{mk})^2}{n_m v_{mk}}
 
-    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k. For two classes or
-    more.
+    over the distinct probability vectors v_m, each stated for n_m rows, of which O_mk are of class k. For two or more
+    classes.
 
     Parameters
     ----------
     algorithm : {"auto", "chi-squared", "resampling"}, default "auto"
-        How the p-value is found. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``:
-        counts drawn from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is
-        possible and more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
+        How the p-value is computed. ``"chi-squared"``: from the distribution for many rows per score. ``"resampling"``:
+        from counts drawn from the scores, exact for any n; needs whole-number weights. ``"auto"``: by resampling if it
+        is possible and more than a fifth of the expected counts are below 5, as for scores that rarely repeat.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights, not all 0. Whole numbers stand for repeated rows; others are scaled to the effective
         sample size.
@@ -234,9 +234,8 @@ def pearson_test(
     Returns
     -------
     TestResult
-        ``df``: ``Σ_m (classes of positive probability - 1)``, of the chi-squared distribution.
-        ``details``: ``distinct_scores``.
-        An outcome of stated probability 0 makes the statistic ∞.
+        ``df``: ``Σ_m (classes of positive probability - 1)``, if the p-value is from the chi-squared distribution.
+        ``details``: ``distinct_scores``. An outcome of stated probability 0 makes the statistic ∞.
 
     Raises
     ------
@@ -246,14 +245,14 @@ def pearson_test(
     See Also
     --------
     calibrant.significance.hosmer_lemeshow_test : The same statistic over bins.
-    calibrant.calibration_test : For scores that hardly repeat.
+    calibrant.calibration_test : A test for scores that rarely repeat.
 
     Notes
     -----
-    Sensitive to gaps of any shape, and so not very sensitive to any: with few rows per score prefer
+    The test is sensitive to gaps of any shape, and so not very powerful against any one: with few rows per score prefer
     :func:`calibration_test`. With ``groups``, signs are drawn for the residuals of whole groups, which needs several
-    rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost
-    O(n K log n), and a multinomial count per score and draw.
+    rows per score: if expected counts are small, a warning is given and the p-value is too often small. Cost O(n K log
+    n), plus a multinomial count per score and draw.
 
     References
     ----------

@@ -25,8 +25,8 @@ EPS = 1e-12
 class EffectiveRows(NamedTuple):
     """Rows with weight: probabilities (n, K), codes, and weights for sums and for variances, in units of sample size.
 
-    Whole-number weights count repeats, whose variances add up; with others the variance of a sum goes with their
-    squares. Both are scaled so that the weights sum to the effective sample size.
+    Whole-number weights count repeats, whose variances add up; with other weights the variance of a sum grows with
+    their squares. Both are scaled so that the weights sum to the effective sample size.
     """
 
     matrix: FloatArray
@@ -37,7 +37,7 @@ class EffectiveRows(NamedTuple):
 
     @classmethod
     def of(cls, p: Predictions) -> EffectiveRows:
-        """Rows of predictions; one column is the second class's."""
+        """Rows of predictions; a single column is that of the second class."""
         p = rows_with_weight(p)
         matrix, codes, w = matrix_of(p), p.codes.astype(np.intp), ones_or(p.weights, p.n_samples)
         if p.positive == 0:
@@ -56,18 +56,18 @@ def spiegelhalter_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Spiegelhalter's z: whether the Brier score equals its expectation under the probabilities.
+    r"""Spiegelhalter's z-test of whether the Brier score equals its expectation under the probabilities.
 
     .. math:: z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2,
               \quad E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
 
-    Two-sided, by the normal distribution. Blind to errors that leave the Brier score as expected.
+    The test is two-sided, by the normal distribution. It cannot detect errors that leave the Brier score as expected.
 
     Returns
     -------
     TestResult
-        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). Where all probabilities are 0 or
-        1, or equal within each row, the score has no variance: z is 0 if the score is as predicted, else infinite.
+        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). If all probabilities are 0 or 1,
+        or equal within each row, the score has no variance: z is 0 if the score is as predicted, else infinite.
 
     See Also
     --------
@@ -138,12 +138,12 @@ def cox_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Test of intercept 0 and slope 1 of the log odds, jointly (Cox's recalibration test).
+    r"""Joint test of intercept 0 and slope 1 of the log odds (Cox's recalibration test).
 
     .. math:: \operatorname{logit} P(o = 1) = a + b \operatorname{logit} p, \qquad H_0: a = 0,\ b = 1
 
-    Likelihood-ratio test with two degrees of freedom; of rows in ``groups`` the score test, whose statistic is that of
-    small gaps, among draws of the signs of whole groups' residuals, and standard errors that allow for groups.
+    Likelihood-ratio test with two degrees of freedom. With ``groups``, the score test, which is equivalent for small
+    gaps, with draws of the signs of whole groups' residuals, and cluster-robust standard errors.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def cox_test(
     See Also
     --------
     calibrant.calibration_measures : Intercept and slope with intervals.
-    calibrant.significance.calibration_belt : Polynomials in place of the line.
+    calibrant.significance.calibration_belt : Polynomials instead of the line.
 
     Notes
     -----
-    Cost O(n) a Newton step, of which there are some ten.
+    Cost O(n) per Newton step, about ten steps.
 
     References
     ----------
@@ -261,7 +261,7 @@ def _sandwich(signs: GroupSigns, x: FloatArray, o: FloatArray, w: FloatArray, th
 def _logistic(
     x: FloatArray, offset: FloatArray, o: FloatArray, w: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, float, bool]:
-    """Maximum-likelihood coefficients, standard errors, log-likelihood, and whether there was a maximum."""
+    """Maximum-likelihood coefficients, standard errors, log-likelihood, and whether a maximum was found."""
     counts = Counts(x.T[None], w[None], (w * o)[None])
     point, decrement = maximum(counts, 0.0, Point.at(start[None], offset[None], counts))
     information = point.information[0] + 1e-12 * np.eye(x.shape[1])

@@ -1,4 +1,4 @@
-"""`cumulative_test`: does the running sum of residuals stray further than noise would take it?"""
+"""`cumulative_test`: does the cumulative sum of residuals deviate more than noise explains?"""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ def cumulative_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Kolmogorov–Smirnov or Kuiper test of the running sum of residuals, without bins or bandwidth.
+    r"""Kolmogorov–Smirnov or Kuiper test of the cumulative sum of residuals, without bins or bandwidth.
 
     .. math:: C(t) = \sum_{i: s_i \le t} w_i (o_i - s_i), \qquad \sigma^2 = \sum_i w_i^2 s_i (1 - s_i)
 
-    Under calibration C/σ is close to a Brownian motion: ``sup |C| / σ`` (``"ks"``) and ``(sup C - inf C) / σ``
-    (``"kuiper"``) are compared with those of one.
+    Under calibration C/σ is close to a Brownian motion: ``sup |C| / σ`` (``"ks"``) or ``(sup C - inf C) / σ``
+    (``"kuiper"``) is compared with its distribution for Brownian motion.
 
     Parameters
     ----------
     statistic : {"kuiper", "ks"}, default "kuiper"
-        Kuiper's is as sensitive to gaps that change their sign as to those that do not.
+        Kuiper's statistic is as sensitive to gaps that change sign as to those that do not.
     notion : str or Notion, default "auto"
         The notion of calibration, of one problem: the positive class, the confidence, or ``ClassSpecific``.
 
     Returns
     -------
     TestResult
-        ``statistic`` in units of σ. Conservative for few rows and for tied scores (a running sum that is looked at in
-        fewer places strays less).
+        ``statistic`` in units of σ. The test is conservative for few rows and for tied scores (a cumulative sum
+        evaluated at fewer places deviates less).
 
     See Also
     --------
-    calibrant.subgroup_calibration : The same test of every subgroup.
+    calibrant.subgroup_calibration : The same test for every subgroup.
     calibrant.significance.adaptive_test : A test for gaps at any scale.
 
     Notes
     -----
-    Cost O(n log n), to put scores in order.
+    Cost O(n log n), to sort the scores.
 
     References
     ----------
@@ -115,7 +115,7 @@ def _spread(problem: Problem) -> tuple[float, int]:
 
 
 def _signs(problem: Problem, groups: IntArray, statistic: str) -> tuple[GroupSigns, Callable[[FloatArray], FloatArray]]:
-    """Signs of groups, and how far the running sum of residuals with these signs strays, (r,)."""
+    """Signs of groups, and the statistic of the cumulative sum of residuals with these signs, (r,)."""
     s: FloatArray = problem.scores.astype(np.float64)
     w = ones_or(problem.weights, s.size)
     order = np.argsort(s, kind="stable")
@@ -126,14 +126,14 @@ def _signs(problem: Problem, groups: IntArray, statistic: str) -> tuple[GroupSig
 
 
 def last_of_runs(scores: AnyArray) -> AnyArray:
-    """Whether each of ascending scores is the last of those equal to it: only sums over whole runs of them count."""
+    """Whether each ascending score is the last of its ties: only sums over whole runs of ties count."""
     return np.append(scores[1:] != scores[:-1], True)
 
 
 def strays(residuals: FloatArray, last: AnyArray, statistic: str = "kuiper") -> FloatArray:
-    """How far running sums over the last axis stray at the ``last`` of runs; residuals are overwritten.
+    """Statistic of cumulative sums over the last axis, at the ``last`` of runs; residuals are overwritten.
 
-    Kuiper's largest minus smallest, 0 at the start among them, or the largest in size (``"ks"``).
+    Kuiper's maximum minus minimum, including 0 at the start, or the largest absolute value (``"ks"``).
     """
     running = np.cumsum(residuals, axis=-1, out=residuals)
     if not last.all():
@@ -151,11 +151,11 @@ def kuiper_pvalue(
     *,
     repeats: bool = False,
 ) -> float:
-    r"""``P(sup C - inf C ≥ observed)`` under calibration, C the running sum of ``w (o - s)`` in the order of scores.
+    r"""``P(sup C - inf C ≥ observed)`` under calibration, C the cumulative sum of ``w (o - s)`` by score.
 
-    Outcomes are drawn for every row, ``n_draws`` times, the p-value ``(1 + #{draws ≥ observed}) / (1 + n_draws)``;
-    with ``n_draws = 0`` it is that of a Brownian motion, for many rows. ``repeats``: weights count rows with outcomes
-    of their own, whose variances add up. 1 where all scores are 0 or 1 and nothing else happened.
+    Outcomes are drawn for every row ``n_draws`` times; the p-value is ``(1 + #{draws ≥ observed}) / (1 + n_draws)``.
+    With ``n_draws = 0`` it is that of a Brownian motion, for many rows. ``repeats``: weights count rows with separate
+    outcomes, whose variances add up. The p-value is 1 if all scores are 0 or 1 and outcomes agree with them.
     """
     order = np.argsort(scores, kind="stable")
     s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]

@@ -1,4 +1,4 @@
-"""`confidence_direction`: how much of a calibration error is stated too high, and how much too low."""
+"""`confidence_direction`: the parts of a calibration error due to over- and underconfidence."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _PARTS = ("over", "under", "error")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceDirection(Table):
-    """A calibration error as the sum of its two directions, each a signed lower bound.
+    """A calibration error as the sum of over- and underconfidence, each a signed lower bound.
 
     Attributes
     ----------
     over : float
-        Mean of ``s - o`` where other rows say that scores are too high: overconfidence.
+        Overconfidence: mean over rows of ``s - o`` where the other folds indicate that scores are too high, else 0.
     under : float
-        Mean of ``o - s`` where they say that scores are too low: underconfidence.
+        Underconfidence: mean over rows of ``o - s`` where they indicate that scores are too low, else 0.
     error : float
         ``over + under``, the cross-fitted calibration error.
     intervals, standard_errors : mapping of name to Interval, and to float
-        Intervals and standard errors of these three.
+        Intervals and standard errors of these three numbers.
     per_class : mapping of label to mapping of name to float
-        The same three numbers of each of several problems.
+        The same three numbers for each class, if there are several problems.
 
     See Also
     --------
@@ -74,7 +74,7 @@ class ConfidenceDirection(Table):
 
     @property
     def summary(self) -> str:
-        """By how much scores are too high, and too low."""
+        """Evidence of over- and underconfidence, and their sizes, as a sentence."""
         high, low = (f"{getattr(self, name):.4f}" for name in ("over", "under"))
         sure = [name for name in ("over", "under") if self.intervals[name].low > 0]
         told = {"over": "overconfidence", "under": "underconfidence"}
@@ -105,13 +105,13 @@ def confidence_direction(
     .. math:: \text{over} = \frac1n \sum_{i:\, \hat g(s_i) < s_i} (s_i - o_i), \qquad
               \text{under} = \frac1n \sum_{i:\, \hat g(s_i) > s_i} (o_i - s_i),
 
-    ĝ the recalibration map fitted to the folds that do not hold row i.
+    with ĝ the recalibration map fitted to the folds that do not contain row i.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        The notion of calibration: any but those of vectors. For a notion of several problems (classes) the parts are
-        their means, so that a class stated too high and another stated too low do not cancel.
+        The notion of calibration: any with scalar scores. For a notion of several problems (classes) the parts are
+        averaged over them, so that overconfidence in one class and underconfidence in another do not cancel.
     estimator : "auto" or CrossFit, default "auto"
         The estimator whose maps and folds are used; ``"auto"``: ``CrossFit()``. Its error with ``norm=1`` is the sum of
         the parts.
@@ -119,12 +119,12 @@ def confidence_direction(
     Returns
     -------
     ConfidenceDirection
-        ``over`` and ``under`` are in [-1, 1], about 0 for calibrated scores, and negative by chance.
+        ``over`` and ``under`` are in [-1, 1]; for calibrated scores they are about 0, and can be negative by chance.
 
     Raises
     ------
     ValueError, TypeError
-        For a notion of vectors, or one that takes the worst of several problems.
+        For a notion with vector scores, or one that takes the maximum over several problems.
 
     See Also
     --------
@@ -134,15 +134,15 @@ def confidence_direction(
 
     Notes
     -----
-    With d = P(o = 1 | s) - s the mean of a row's term, given the other folds, is -d or d as they say, whichever is
-    right: so neither part exceeds in expectation the mean of d's negative or positive part, and both reach them as the
-    maps find the sign everywhere. Each is a lower bound.
+    Let d = P(o = 1 | s) - s. Given the other folds, a row's term has mean -d or d, according to the sign that they
+    estimate, right or wrong. So in expectation neither part exceeds the mean of the negative or positive part of d, and
+    both reach it once the maps have the right sign everywhere. Each is a lower bound.
 
-    Intervals are normal, of means over rows, folds taken for independent: they are for the parts by these maps, which
-    is what the lower bounds are in this sample. Their lower ends exceed the true parts in fewer samples than the level
-    says; their upper ends may lie below them where maps miss much. Coverage: benchmarks/coverage/clinical.md. Classes
-    that share their rows count as wholly dependent, which makes intervals long rather than short. Cost that of the
-    estimator, ``cv`` fits.
+    Intervals are normal intervals of means over rows, with folds treated as independent. They are for the parts given
+    these maps, that is, for the lower bounds in this sample. Their lower ends exceed the true parts in fewer samples
+    than the level allows; their upper ends may lie below the true parts if the maps miss much. Coverage:
+    benchmarks/coverage/clinical.md. Classes that share rows count as fully dependent, which makes intervals too long
+    rather than too short. Cost: ``cv`` fits of the estimator.
 
     References
     ----------
@@ -211,7 +211,7 @@ def _parts(estimator: CrossFit, problem: Problem) -> tuple[FloatArray, FloatArra
 
 
 def _around(value: float, se: float, size: float, level: float) -> Interval:
-    """Normal interval; for terms without spread, the bound that few rows leave."""
+    """Normal interval; for terms without spread, the bound for an event that was never observed."""
     from scipy.special import ndtri
 
     unseen = 1 - ((1 - level) / 2) ** (1 / size) if size > 0 else 1.0

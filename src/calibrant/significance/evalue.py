@@ -1,4 +1,4 @@
-"""`evalue_test`: evidence against calibration that may be looked at again and again."""
+"""`evalue_test`: evidence against calibration that may be inspected at any time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .result import TestResult
 
 ALGORITHMS = ("sequential", "split")
 ORDERS = ("random", "given")
-#: Cells, of equal width in log odds, in which past rows are kept: a state of fixed size, whatever the number of rows.
+#: Cells, of equal width in log odds, that summarise past rows: a state of fixed size, whatever the number of rows.
 N_CELLS = 512
 #: Log odds of the outermost cells.
 END = 12.0
-#: Rows before the first bet, and how much their number grows from one fit to the next.
+#: Rows before the first bet, and the factor by which their number grows from one fit to the next.
 FIRST, GROWTH = 8, 1.1
-#: Rows worked on at a time.
+#: Rows processed at a time.
 TOGETHER = 1 << 16
-#: Prior sd of intercept and slope, and of the first cosine: that of the k-th is its k-th part.
+#: Prior standard deviations of intercept and slope, and of the first cosine; that of the k-th is 1/k of it.
 PRIORS = ((0.3, 0.0), (0.3, 0.4), (0.3, 1.0))
-#: Cosines of ranks.
+#: Number of cosines of ranks.
 N_COSINES = 8
 #: Rows of the stated frequency that are added to each pool of the isotonic fit, so that no bet risks everything.
 SHRINKAGE = 5.0
@@ -54,26 +54,26 @@ def evalue_test(
 ) -> TestResult:
     r"""Test of calibration by an e-value (the safe Hosmer–Lemeshow test of Henzi, Puke, Dimitriadis & Ziegel 2023).
 
-    An alternative q is fitted to some rows and set against the stated p on others:
+    An alternative q is fitted to some rows and compared with the stated p on others:
 
     .. math:: E = \prod_i \Big(\frac{q_i}{p_i}\Big)^{o_i} \Big(\frac{1 - q_i}{1 - p_i}\Big)^{1 - o_i}
 
-    which is 1 on average for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is the wealth of a bettor
-    against the model who started with 1, and 1/E is a p-value, with no bins and no asymptotics.
+    which has mean 1 for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is the wealth of a bettor against the
+    model with initial wealth 1, and 1/E is a p-value, without bins or asymptotics.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
-        averaged: the mean of e-values is one.
+        averaged: the mean of e-values is an e-value.
     algorithm : {"sequential", "split"}, default "sequential"
-        ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to those before it; the
-        running E may be looked at after every row, and testing may stop at any time (``P(sup E ≥ 1/α) ≤ α``).
-        ``"split"``: isotonic regression on a random part of the rows, read at the others, averaged over splits; the
-        order does not matter, and E is valid for this one sample only.
+        ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to earlier rows; the
+        running E may be inspected after every row, and testing may stop at any time (``P(sup E ≥ 1/α) ≤ α``).
+        ``"split"``: isotonic regression on a random part of the rows, evaluated on the others, averaged over splits;
+        the order does not matter, and E is valid for this sample only.
     order : {"random", "given"}, default "random"
-        Order in which rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
-        known when the probabilities were predicted: files are often sorted by label, which gives the next label away.
+        Order in which rows are bet on (sequential). ``"given"`` is for rows in order of time, whose labels were unknown
+        when the probabilities were predicted. Files are often sorted by label, which gives the next label away.
     n_splits : int, default 20
         Number of random splits over which E is averaged (split).
     fraction : float within (0, 1), default 0.5
@@ -81,38 +81,38 @@ def evalue_test(
     random_state : int, Generator or None, default 0
         Seed of the order and of the splits.
     groups : array-like of shape (n,), optional
-        Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they
-        depend on each other, by alternatives fitted to earlier groups. ``"split"`` does not take groups.
+        Rows of one group are one bet (sequential): the mean of their ratios, which has mean 1 however they depend on
+        each other, with alternatives fitted to earlier groups. ``"split"`` does not accept groups.
     sample_weight : array-like of shape (n,), optional
-        A row is one bet, and its weight over the largest so far is the exponent of its factor: at most 1, so that E is
-        at most 1 on average. Whole numbers do not stand for repeated rows here: those would be bets on a known outcome.
+        Each row is one bet; the exponent of its factor is its weight over the largest so far, at most 1, so that E has
+        mean at most 1. Whole numbers do not stand for repeated rows here: those would be bets on a known outcome.
 
     Returns
     -------
     TestResult
-        ``statistic``: the e-value (split), or the largest that was reached (sequential); ``pvalue`` = min(1, 1 /
-        statistic). ``details``: ``e_value`` after the last row, ``e_max``, and their logarithms, which do not overflow.
-        ∞ where an outcome had stated probability 0.
+        ``statistic``: the e-value (split), or its maximum so far (sequential); ``pvalue`` = min(1, 1 / statistic).
+        ``details``: ``e_value`` after the last row, ``e_max``, and their logarithms, which do not overflow. ∞ if an
+        outcome had stated probability 0.
 
     Raises
     ------
     ValueError, TypeError
-        For other kinds of notions.
+        For other kinds of notions, shares, and ``"split"`` with groups or one row.
 
     See Also
     --------
     calibrant.CalibrationMonitor : The sequential test, batch by batch.
-    calibrant.significance.hosmer_lemeshow_test : The test with bins whose place it takes.
+    calibrant.significance.hosmer_lemeshow_test : The binned test that it replaces.
     calibrant.significance.TestResult : The result, field by field.
 
     Notes
     -----
-    The price of being valid at any time is power: see the table of the tests' page. Sequential: the mean wealth of
-    three bettors, whose maps are logistic with normal priors about the identity (a line in the log odds; a line and
-    waves over ranks, small or large), refitted whenever the rows have grown by a tenth. (Isotonic maps bet their noise:
-    in trials up to 2000 rows they lost to these.) Split: each pool of the isotonic fit has 5 rows of the frequency
-    it states added to it, so that no single row can ruin the bet. Scores of 0 and 1 are never bet on. Cost
-    O(n), plus O(log n) fits on 512 cells; split: O(n log n) a split.
+    Validity at any time costs power: see the table on the tests' page. Sequential: the mean wealth of three bettors,
+    whose maps are logistic with normal priors about the identity (a line in the log odds; a line and cosines of ranks,
+    small or large), refitted whenever the number of rows has grown by a tenth. (Isotonic maps bet on noise: in trials
+    with up to 2000 rows they did worse than these.) Split: 5 rows with the stated frequency are added to each pool of
+    the isotonic fit, so that no single row can ruin the bet. No bets are made on scores of 0 and 1. Cost O(n), plus
+    O(log n) fits on 512 cells; split: O(n log n) per split.
 
     References
     ----------
@@ -151,7 +151,7 @@ def evalue_test(
 
 
 def whole_outcomes(p: Predictions, title: str) -> Predictions:
-    """The predictions; ValueError where rows have shares."""
+    """Return the predictions; raise ValueError if rows have shares."""
     if p.given is not None:
         raise ValueError(
             f"{title} bets on one outcome per row, and y_true holds shares: pass a row per draw, or use another test "
@@ -161,7 +161,7 @@ def whole_outcomes(p: Predictions, title: str) -> Predictions:
 
 
 class Bettor(Protocol):
-    """Takes rows one after the other; its log wealth, of each of E alternatives, after each bet."""
+    """Bettor on rows one after the other, with E alternatives."""
 
     def path(
         self, scores: FloatArray, happened: AnyArray, weights: FloatArray | None, group_starts: IntArray | None, /
@@ -171,15 +171,15 @@ class Bettor(Protocol):
 
 
 class SequentialBets:
-    """Bets on rows as they arrive, by alternatives that earlier rows suggest; the wealth from an initial 1.
+    """Bets on rows as they arrive, with alternatives fitted to earlier rows and an initial wealth of 1.
 
     Attributes
     ----------
     notion : str or Notion
     n_samples, n_bets : int
-        Rows and bets so far, rows of weight 0 left out; rows of one group are one bet.
+        Rows and bets so far, without rows of weight 0; rows of one group are one bet.
     log_e, log_max : float
-        Logarithm of the wealth, and of the most that it ever was.
+        Logarithms of the wealth and of its maximum so far.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class SequentialBets:
         self.bettors: list[Bettor] = []
 
     def bet(self, p: Predictions) -> TestResult:
-        """Bet on further rows, in the order given; the result so far."""
+        """Bet on further rows, in the given order, and return the result so far."""
         chosen = as_notion(self.notion, p)
         p, starts = rows_with_weight(p), None
         if p.groups is not None:  # rows of a group together, groups in the order of their first rows
@@ -231,7 +231,7 @@ def exp_of(value: float) -> float:
 
 
 def _problems(notion: Notion, p: Predictions) -> list[Problem]:
-    """The notion's problems, each of all rows: the mean of e-values of the same rows is one."""
+    """The notion's problems, each with all rows: the mean of e-values of the same rows is one too."""
     if notion.vector or any(target.rows is not None for target in notion.targets(p)):
         raise ValueError(
             f"notion {notion.name!r} has no e-value test: use the positive class, 'confidence', 'classwise' or "
@@ -263,9 +263,9 @@ def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int
 
 
 class StatedRows(NamedTuple):
-    """Rows that are bet on: stated log odds, labels, weights and the largest so far, and rows without doubt.
+    """Rows to bet on: stated log odds, labels, weights relative to the largest so far, and flags of scores of 0 or 1.
 
-    A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
+    A row's log ratio is multiplied by its weight over the largest so far: powers of at most 1 keep the mean at most 1.
     """
 
     z: FloatArray
@@ -277,7 +277,7 @@ class StatedRows(NamedTuple):
 
     @classmethod
     def of(cls, scores: FloatArray, happened: AnyArray, weights: FloatArray | None, largest: float) -> StatedRows:
-        """Read rows after others of this largest weight."""
+        """Rows that follow others whose largest weight is given."""
         s = scores.astype(np.float64)
         with np.errstate(divide="ignore"):
             z = np.log(s) - np.log1p(-s)
@@ -289,7 +289,7 @@ class StatedRows(NamedTuple):
         return cls(z, happened, w / most, most, certain, impossible)
 
     def log_ratios(self, rows: slice, shift: FloatArray, group_starts: IntArray | None) -> FloatArray:
-        """Log likelihood ratios (E, n) of log odds ``z + shift`` to those stated; of a group the mean of its ratios."""
+        """Log likelihood ratios (E, n) of log odds ``z + shift`` to those stated; for a group, of the mean ratio."""
         z = self.z[rows]
         found = np.where(self.happened[rows], shift, 0.0) - (np.logaddexp(0, z + shift) - np.logaddexp(0, z))
         found *= self.power[rows]
@@ -302,12 +302,12 @@ class StatedRows(NamedTuple):
 
 
 class Wealth:
-    """Bets on one score after the other: past rows in cells, alternatives, and what each has won.
+    """Bets on rows one after the other: past rows in cells, alternatives, and the wealth of each.
 
     Attributes
     ----------
     log_wealth : ndarray of shape (E,)
-        Logarithm of each alternative's product of likelihood ratios. ∞ once an outcome had stated probability 0.
+        Logarithm of each alternative's product of likelihood ratios; ∞ once an outcome had stated probability 0.
     """
 
     def __init__(self) -> None:
@@ -326,11 +326,11 @@ class Wealth:
         weights: FloatArray | None = None,
         group_starts: IntArray | None = None,
     ) -> FloatArray:
-        """Take rows one after the other; log wealth of every alternative after each bet, (E, n).
+        """Bet on rows one after the other; return the log wealth of every alternative after each bet, (E, n).
 
-        A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
-        Rows of one group are one bet, the mean of theirs, which is 1 on average however they depend on each other; its
-        alternatives are those of the groups before. ``group_starts`` are where groups begin; None: rows by themselves.
+        A row's log ratio is multiplied by its weight over the largest so far: powers of at most 1 keep the mean at most
+        1. Rows of one group are one bet, their mean ratio, which has mean 1 however they depend on each other; its
+        alternatives are fitted to earlier groups. ``group_starts``: first rows of groups; None for single rows.
         """
         rows_of = StatedRows.of(scores, happened, weights, self.largest)
         s, certain, w = scores.astype(np.float64), rows_of.certain, ones_or(weights, scores.size)
@@ -368,11 +368,11 @@ def cells_of(z: FloatArray) -> AnyArray:
 
 
 def alternatives(sums: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Coefficients of each alternative, and what it adds to the stated log odds in each cell, (E, cells).
+    """Coefficients of each alternative, and its shift of the stated log odds in each cell, (E, cells).
 
-    Logistic maps with normal priors around the identity: a line in the log odds, and two with waves over the ranks of
-    the scores besides. ``sums`` are of weights, of those of positives, and of weighted scores, in each cell. The search
-    starts from ``start``, the coefficients of the fit before.
+    Logistic maps with normal priors around the identity: a line in the log odds, and two that add cosines of the
+    scores' ranks. ``sums`` are the sums of weights, of weights of positives, and of weighted scores in each cell. The
+    search starts from ``start``, the coefficients of the previous fit.
     """
     count, positive, score = sums
     used = count > 0
@@ -405,9 +405,9 @@ def split_log_ratios(
     rng: np.random.Generator,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Log likelihood ratio of each split: isotonic fit to some rows, read at the others.
+    """Log likelihood ratio of each split: isotonic fit to some rows, evaluated on the others.
 
-    Weights, over the largest, are exponents of at most 1.
+    Weights divided by the largest are exponents of at most 1.
     """
     stake = ones_or(weights, scores.size)
     stake = stake / stake.max()
@@ -433,7 +433,7 @@ def split_log_ratios(
 
 
 def shrunken_isotonic(scores: FloatArray, count: AnyArray, positive: AnyArray) -> FloatArray:
-    """The isotonic fit at ascending scores, each pool's frequency drawn to what it states."""
+    """Isotonic fit at ascending scores, with each pool's frequency shrunken towards its mean score."""
     pool = np.unique(isotonic_means(positive, count), return_inverse=True)[1]
     weight = np.bincount(pool, count)
     stated = np.bincount(pool, count * scores) / weight
@@ -445,7 +445,7 @@ def shrunken_isotonic(scores: FloatArray, count: AnyArray, positive: AnyArray) -
 def likelihood_ratio(q: FloatArray, p: FloatArray, positive: AnyArray, count: AnyArray) -> float:
     """Logarithm of ``Π (q/p)^positive ((1-q)/(1-p))^(count-positive)``.
 
-    No bet is made on scores of 0 and 1; against them the ratio is ∞.
+    No bet is made on scores of 0 and 1; the ratio is ∞ if an outcome contradicts one.
     """
     certain = (p == 0) | (p == 1)
     if np.any(np.where(p == 0, positive, count - positive)[certain] > 0):

@@ -19,7 +19,7 @@ from .null import DrawnLabels, GroupSigns, Null
 from .result import TestResult
 
 ALGORITHMS = ("resampling", "asymptotic")
-#: Rows of a block by default, at least and at most: large blocks find more, and cost more.
+#: Default rows per block, minimum and maximum: large blocks have more power, and cost more.
 LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 
@@ -39,7 +39,7 @@ def kernel_test(
 
     .. math:: \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} κ(f_i, f_j)\, (y_i - f_i)^\top (y_j - f_j)
 
-    which is 0 on average for a calibrated model, and for no other.
+    which has mean 0 for a calibrated model, and for no other.
 
     Parameters
     ----------
@@ -47,24 +47,24 @@ def kernel_test(
         ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
         ``"confidence"`` and ``ClassSpecific``.
     estimator : KernelCalibrationError, optional
-        Kernel, bandwidth and distance; default ``KernelCalibrationError()``, and for ``"asymptotic"`` blocks of √n rows
-        (10 to 50).
+        Kernel, bandwidth and distance; default ``KernelCalibrationError()``, for ``"asymptotic"`` with blocks of √n
+        rows (10 to 50).
     algorithm : {"resampling", "asymptotic"}, default "resampling"
-        ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
-        the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
-        rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
-        so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
+        ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) per draw, but the
+        kernels, the costliest part, are computed once. ``"asymptotic"``: the mean over random blocks of
+        ``estimator.block`` rows, by Student's t distribution of block means; O(n · block); one-sided, and less
+        powerful, the more so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
 
     Returns
     -------
     TestResult
-        ``statistic``: SKCE (of blocks: divided by its standard error; of rows in groups: that of pairs of different
-        groups). ``details``: ``skce``, ``bandwidth``; ``df`` of blocks.
+        ``statistic``: SKCE (with blocks, divided by its standard error; with ``groups``, over pairs of rows of
+        different groups). ``details``: ``skce``, ``bandwidth``. ``df``: with blocks only.
 
     Raises
     ------
     ValueError, TypeError
-        For notions of several problems; for another estimator.
+        For notions of several problems, other estimators, and ``"asymptotic"`` with groups or fewer than two blocks.
 
     See Also
     --------
@@ -73,7 +73,7 @@ def kernel_test(
 
     Notes
     -----
-    Cost and memory by ``algorithm``, above: resampling needs n² numbers.
+    The cost depends on ``algorithm`` (see above); resampling stores n² numbers.
 
     Examples
     --------

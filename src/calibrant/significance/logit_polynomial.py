@@ -10,16 +10,16 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray
 from ..sums.logistic_fit import DECREMENT, Counts, Point, maximum, softplus_and_expit
 
-#: Distinct logits that are kept as they are; of more, those within a cell become two nodes.
+#: Up to this many distinct logits are kept; of more, those within a cell are replaced by two nodes.
 MOST_NODES = 1024
 _CELLS = 512
-#: Rows worked on at a time.
+#: Rows processed at a time.
 _TILE = 1 << 14
 _ITERATIONS = 100
 _HALVINGS = 60
-#: Information, in outcomes, below which a direction has none: the likelihood rises for ever along it.
+#: Information, in outcomes, below which a direction has none: the likelihood increases indefinitely along it.
 _NO_INFORMATION = 1e-6
-#: Information that a step of the edge's search has at least, as a share of all.
+#: Minimum information for a step of the edge search, as a share of the total.
 _SOME = 1e-13
 
 
@@ -61,7 +61,7 @@ class LogitSums:
         return cls(nodes, mass, centre, half, positive)
 
     def within(self, z: FloatArray) -> FloatArray:
-        """Logits as numbers from -1 to 1."""
+        """Logits rescaled to [-1, 1]."""
         return np.asarray((np.asarray(z) - self.centre) / self.half)
 
     @cached_property
@@ -78,7 +78,7 @@ class LogitSums:
 
     @cached_property
     def most(self) -> int:
-        """Largest degree that the distinct logits can tell from smaller ones."""
+        """Largest degree that the distinct logits identify."""
         size = np.abs(np.diag(self._root))
         known = size > 1e-9 * size.max()
         return int(np.argmin(known) - 1 if not known.all() else known.size - 1)
@@ -105,7 +105,7 @@ class LogitSums:
 
 
 def compressed(z: FloatArray, weights: FloatArray, n_cells: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes and their weights, two a cell; exact where there are few distinct logits. Cost O(n), in tiles."""
+    """Nodes and their weights, two per cell; exact for few distinct logits. Cost O(n), in tiles."""
     distinct = z[:0]
     for start in range(0, z.size, _TILE):
         distinct = np.unique(np.concatenate([distinct, z[start : start + _TILE]]))
@@ -170,7 +170,7 @@ class Likelihood:
         return np.asarray(value), np.asarray(gradient), np.asarray(information)
 
     def maximum(self, start: FloatArray) -> tuple[FloatArray, float] | None:
-        """θ of the largest likelihood and that; None where it rises for ever (outcomes are separated)."""
+        """Maximum-likelihood θ and its log-likelihood; None if there is no maximum (outcomes are separated)."""
         # Any weights of positives at the nodes will do that have these sums: of all, those along the columns.
         weighted = self.columns * self.mass[:, None]
         happened = weighted @ np.linalg.solve(weighted.T @ self.columns, self.positive)
@@ -184,9 +184,9 @@ class Likelihood:
         r"""Least and largest ``x @ θ`` over the region ``{θ: 2 (peak - ℓ(θ)) ≤ drop}``, for each row of x.
 
         The region is convex and bounded, so both are where ``∇ℓ = ∓λ x``, λ > 0, on its edge. Each step goes to the
-        extreme over the ellipsoid that the likelihood's second-order expansion at the current θ makes of the region
-        (Venzon & Moolgavkar 1988), all rows and both sides at once; the first, from the maximum, to Wald's. Steps are
-        halved that end far outside, where the expansion means little.
+        extreme over the ellipsoid that approximates the region by the likelihood's second-order expansion at the
+        current θ (Venzon & Moolgavkar 1988), for all rows and both sides at once; the first, from the maximum, to
+        Wald's. Steps that end far outside, where the expansion is inaccurate, are halved.
         """
         directions = np.concatenate([-x, x])
         theta = np.broadcast_to(best, directions.shape).copy()

@@ -1,4 +1,4 @@
-"""Null distributions: labels drawn from its probabilities, or signs of groups; and p-values of it."""
+"""Null distributions, of labels drawn from the stated probabilities or of signs of groups, and their p-values."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from .result import least_pvalue
 _LABELS, _SIGNS = 1 << 22, 1 << 21
 #: Outcomes drawn at a time.
 _IN_CACHE = 1 << 16
-#: Draws as large as what was observed that are enough.
+#: Sequential drawing stops after this many draws at least as large as the observed statistic.
 ENOUGH = 10
-#: Up to this many groups all their signs are listed: 4096.
+#: Up to this many groups, all their signs are listed (at most 4096).
 LISTED = 12
 _ROUNDING = 1e-9
 
 
 def rounding_of(observed: float) -> float:
-    """Largest difference of a draw from an observed statistic that is the same sum in another order."""
+    """Largest difference between a draw and the observed statistic that is attributed to rounding."""
     return _ROUNDING * abs(observed) if np.isfinite(observed) else 0.0
 
 
 def share_at_least(draws: FloatArray, observed: float) -> float:
-    """The p-value ``(1 + #{draws ≥ observed}) / (1 + R)``: what was observed is one of the draws. NaN of a NaN."""
+    """The p-value ``(1 + #{draws ≥ observed}) / (1 + R)``: the observed statistic counts as a draw; NaN for NaN."""
     if np.isnan(observed):
         return float("nan")
     return (1 + int((draws >= observed - rounding_of(observed)).sum())) / (1 + draws.size)
 
 
 class Null(ABC):
-    """The null hypothesis: sets of what may have happened to the rows if they are calibrated, drawn as often as wanted.
+    """The null hypothesis: draws of possible outcomes of the rows if they are calibrated.
 
-    A statistic is a function of such sets, (r, …) → (r,). Subclasses say what is drawn (:meth:`sets`).
+    A statistic is a function of sets of outcomes, (r, …) → (r,). Subclasses define the draws (:meth:`sets`).
     """
 
     @property
@@ -63,16 +63,16 @@ class Null(ABC):
 
     @property
     def least(self) -> float:
-        """No p-value is below it."""
+        """The smallest possible p-value."""
         return 0.0 if self.n_groups is None else least_pvalue(self.n_groups)
 
     def described(self, n_draws: int) -> str:
-        """How many of what is drawn, in words."""
+        """Number and kind of the draws, in words."""
         return f"{n_draws} draws of {self.how}"
 
     @abstractmethod
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[Any]:
-        """Sets drawn, some at a time; ``size`` is how many numbers the statistic makes of each."""
+        """Draw sets, in blocks; ``size`` is the number of values that the statistic computes from each."""
 
     def draws(
         self, statistic: Callable[[Any], FloatArray], n_draws: int, rng: np.random.Generator, size: int = 0
@@ -92,9 +92,9 @@ class Null(ABC):
         rng: np.random.Generator,
         size: int = 0,
     ) -> tuple[float, int]:
-        """The p-value, and the number of draws: a first ``numbers``, and up to a second where fewer than ten reach it.
+        """The p-value and the number of draws: the first of ``numbers``, up to the second if fewer than ten reach it.
 
-        Drawing ends with the tenth that does, and the p-value is ten over the number of draws (Besag & Clifford 1991).
+        Drawing stops at the tenth that does; the p-value is then ten over the number of draws (Besag & Clifford 1991).
         """
         first, most = numbers
         draws = self.draws(statistic, first, rng, size)
@@ -141,7 +141,7 @@ class DrawnLabels(Null):
 
 @dataclass(frozen=True)
 class DrawnOutcomes(Null):
-    """Residuals of outcomes, each drawn with its chance: of rows, or of cells of so many of equal weight each."""
+    """Residuals of outcomes drawn with their probabilities: of rows, or of cells of rows of equal weight."""
 
     chances: FloatArray
     trials: IntArray
@@ -164,28 +164,28 @@ class DrawnOutcomes(Null):
 
 @lru_cache(maxsize=LISTED)
 def listed_signs(n_groups: int) -> FloatArray:
-    """All signs of some groups, (2^G, G); those of the second half are the opposites of the first."""
+    """All signs of G groups, (2^G, G); the second half are the opposites of the first."""
     return 1 - 2.0 * (np.arange(2**n_groups)[:, None] >> np.arange(n_groups)[::-1] & 1)
 
 
 def scale_of(happened: AnyArray, stated: AnyArray) -> FloatArray:
-    """By how much residuals are scaled up, from sums of their squares and of what the probabilities say of these."""
+    """Factor by which residuals are scaled up, from sums of their squares and of the stated variances."""
     happened, stated = np.asarray(happened, dtype=np.float64), np.asarray(stated, dtype=np.float64)
     return np.sqrt(np.maximum(np.divide(stated, happened, out=np.ones(happened.shape), where=happened > 0), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSigns(Null):
-    r"""Signs of the residuals of whole groups, however rows depend on each other within one.
+    r"""Random signs of the residuals of whole groups, for any dependence within groups.
 
-    Given the scores a calibrated model's residuals have mean 0 in every group, and groups are independent. So signs
+    Given the scores, a calibrated model's residuals have mean 0 in every group, and groups are independent. So signs
     ``ξ_g = ±1`` are drawn, one per group (all ``2^G`` are listed for G ≤ 12), and residuals are ``c ξ_g r_i`` with
 
     .. math:: c^2 = \max\Big(1, \sum_i w_i^2 \, \mathrm{Var}_i \Big/ \sum_i w_i^2 \lVert r_i \rVert^2\Big)
 
-    so that single rows vary at least as the probabilities say: where a rare outcome never happened, the residuals alone
-    vary too little. The p-value is exact for residuals that are symmetric about 0, and close to it otherwise
-    (``benchmarks/coverage/groups.md``). As c is at least 1, it is never below ``2^(1 - G)`` for G groups.
+    so that single rows vary at least as much as the probabilities imply: if a rare outcome never happened, the
+    residuals vary too little. The p-value is exact for residuals that are symmetric about 0, and close to it otherwise
+    (``benchmarks/coverage/groups.md``). As c is at least 1, the p-value is never below ``2^(1 - G)`` for G groups.
 
     Source: Liu (1988), *Bootstrap procedures under some non-i.i.d. models* (the wild bootstrap); Cameron, Gelbach &
     Miller (2008), *Bootstrap-based improvements for inference with clustered errors*, for groups.
@@ -195,7 +195,7 @@ class GroupSigns(Null):
     group : ndarray of shape (n,)
         Codes 0 … G - 1.
     scale : float
-        The factor c; 1 where residuals are scaled already, cell by cell.
+        The factor c; 1 if residuals are scaled already, cell by cell.
     """
 
     group: IntArray
@@ -203,13 +203,13 @@ class GroupSigns(Null):
 
     @classmethod
     def of(cls, groups: AnyArray, squares: FloatArray, variances: FloatArray, weights: FloatArray) -> GroupSigns:
-        """Signs for rows with weight, from squared residuals and what the probabilities say of these."""
+        """Signs for rows with weight, from squared residuals and their stated variances."""
         happened, stated = weights**2 @ squares, weights**2 @ variances
         return cls(group_codes(groups), float(scale_of(happened, stated)))
 
     @classmethod
     def of_targets(cls, p: Predictions, targets: Iterable[Target]) -> GroupSigns:
-        """Signs for rows, all with weight, whose residuals in several problems, or of a vector, change together."""
+        """Signs for rows with weight whose residuals in several problems, or of a vector, change sign together."""
         squares, variances = np.zeros(p.n_samples), np.zeros(p.n_samples)
         for target in targets:
             rows = np.arange(p.n_samples) if target.rows is None else target.rows  # some may come several times
@@ -236,16 +236,16 @@ class GroupSigns(Null):
         return f"the signs of {self.n_groups} groups"
 
     def described(self, n_draws: int) -> str:
-        """How many of the signs there are, in words."""
+        """Number of the signs, in words."""
         return f"all {2**self.n_groups} of {self.how}" if self.listed else super().described(n_draws)
 
     @property
     def observed(self) -> FloatArray:
-        """The signs that happened, (1, G): all +1, and no factor."""
+        """The observed signs, (1, G): all +1, without the factor c."""
         return np.ones((1, self.n_groups))
 
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[FloatArray]:
-        """Signs times c, (r, G): ``n_draws`` of them, or all there are."""
+        """Signs times c, (r, G): ``n_draws`` of them, or all."""
         together = max(1, _SIGNS // max(size, self.n_groups, 1))
         number = 2**self.n_groups if self.listed else n_draws
         for start in counted(range(0, number, together), "draws"):

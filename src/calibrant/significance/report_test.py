@@ -1,4 +1,4 @@
-"""Tests of a report, from sums alone: smoothed residuals, with the power of the test; and ranges of scores of many."""
+"""Tests of a report, from sums only: smoothed residuals, with their power, and ranges of scores of many problems."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .null import share_at_least
 from .result import TestResult
 from .saddlepoint import upper_tails
 
-#: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
+#: Draws for the p-value and for the power; fewer with more than MANY classes, whose mean varies less.
 DRAWS, POWER_DRAWS, MANY = 999, 400, 10
 LEAST_DRAWS, LEAST_POWER_DRAWS = 199, 100
-#: Draws of each of so many problems that their sum is normal.
+#: Draws per problem if there are so many problems that their sum is normal.
 FEW_DRAWS = 16
-#: Each of many problems is tested as a whole, by halves and by quarters of what its outcomes can vary.
+#: Each of many problems is tested as a whole, and by halves and quarters of its outcomes' variance.
 LEVELS = 3
-#: Sums closer to their mean than so many standard deviations are not extreme, and problems worked on at a time.
+#: Sums within this many standard deviations of their mean are not extreme; and problems processed at a time.
 _NEAR, _TOGETHER = 1.0, 1024
-#: P-values below which deviations are not told apart, and above which there is none.
+#: P-values below which deviations are not distinguished, and above which there is none.
 _LEAST, _NOT_OUT = 1e-15, 0.4
-#: Share of samples in which what is called detectable would be found.
+#: Share of samples in which a detectable error would be found.
 POWER = 0.8
 _READER = ResidualKernel()
 #: The true probability at each score.
@@ -40,23 +40,23 @@ Map = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Power:
-    """Power of a test of this many rows.
+    """Power of a test with this many rows.
 
     Attributes
     ----------
     detectable : float
         Calibration error that the test would find in four of five samples like this one, if the log odds of all scores
-        are too large or too small by a factor, or too high or too low by a constant, whichever is hardest to see;
-        infinite where even the largest constant would be missed.
+        are too large or too small by a factor, or too high or too low by a constant, whichever is hardest to detect;
+        infinite if even the largest constant would be missed.
     n_samples : int
-        Rows.
+        Number of rows.
     """
 
     detectable: float
     n_samples: int
 
     def rows_for(self, error: float) -> float:
-        """About how many rows an error needs in order to be found as often: errors in sight fall with the root of n."""
+        """Approximate number of rows to detect an error as often: detectable errors decrease with the root of n."""
         ratio = self.detectable / error
         return self.n_samples * ratio * ratio  # infinite where ** would raise
 
@@ -65,7 +65,7 @@ class Power:
 class _Drawn:
     """Problems that one kernel smooths: their counts (K, m), and smoothed residuals of calibrated draws, (K, R, m).
 
-    ``at`` are their places among all problems, ``known`` where they have samples, ``total`` their smoothed mass there.
+    ``at``: their places among all problems; ``known``: where they have samples; ``total``: their smoothed mass there.
     """
 
     at: IntArray
@@ -117,15 +117,15 @@ class _Drawn:
 
 @dataclass(frozen=True, eq=False)
 class SumsTest:
-    """Test of calibration by smoothed residuals over ranks, from grids of counts, and what it could see.
+    """Test of calibration by smoothed residuals over ranks, from grids of counts, and its power.
 
-    Labels are drawn from the scores on the grid: cost O(R G) a problem, whatever the number of rows.
+    Labels are drawn from the scores on the grid: cost O(R G) per problem, whatever the number of rows.
 
     Attributes
     ----------
     drawn : sequence of drawn problems
     question : Question
-        How the errors of problems become one; its level is one less the size of the test whose power is told.
+        How errors of several problems are combined; its level is one minus the size of the test whose power is given.
     n_samples : int
     """
 
@@ -142,9 +142,9 @@ class SumsTest:
         rng: np.random.Generator,
         n_draws: int = DRAWS,
     ) -> SumsTest:
-        """Draw calibrated residuals of every problem; bins say how weights differ from score to score.
+        """Draw calibrated residuals of every problem; bins show how weights vary with the score.
 
-        So many draws in all, with more than :data:`MANY` classes fewer of each.
+        With more than :data:`MANY` classes, fewer than ``n_draws`` draws for each.
         """
         of_errors = replace(question, norm=1.0)
         least = min(LEAST_DRAWS, n_draws)
@@ -177,12 +177,12 @@ class SumsTest:
 
     @property
     def rejects_at(self) -> float:
-        """P-values up to this are called evidence: ``1 - level``, or the smallest that the draws can give."""
+        """P-values up to this are significant: ``1 - level``, or the smallest possible with these draws."""
         return max(1 - self.question.level, 1 / (self._draws.size + 1))
 
     @cached_property
     def _threshold(self) -> float:
-        """Errors above this have such a p-value."""
+        """Errors above this are significant."""
         most = int(np.floor(self.rejects_at * (self._draws.size + 1) * (1 + 1e-12))) - 1
         return float(np.sort(self._draws)[::-1][most])
 
@@ -207,21 +207,21 @@ class SumsTest:
 
     @property
     def rejects(self) -> bool:
-        """Whether the p-value is evidence; False without data."""
+        """Whether the test rejects; False without data."""
         return self.result.pvalue <= self.rejects_at * (1 + 1e-9)
 
     @property
     def excess(self) -> float:
-        """By what the statistic exceeds all that is no evidence: above 0 exactly where the test rejects.
+        """Amount by which the statistic exceeds the critical value: above 0 exactly if the test rejects.
 
-        A lower limit of the calibration error at the test's level, as far as noise is as large as that of a calibrated
-        model: smoothing makes no mean absolute gap larger, and the estimate is at most the gap and its noise.
+        A lower limit of the calibration error at the test's level, if noise is as large as for a calibrated model:
+        smoothing does not increase a mean absolute gap, and the estimate is at most the gap plus noise.
         """
         return self.result.statistic - self._threshold if self.rejects else 0.0
 
     @cached_property
     def power(self) -> Power:
-        """The error that it could see."""
+        """The power of the test."""
         if not self._usable:
             return Power(float("nan"), self.n_samples)
         found = [self._detectable(family) for family in (higher, lower, sharper, flatter)]
@@ -231,7 +231,7 @@ class SumsTest:
         return Power(max(least, *(error for error, _ in found)) if seen else float("inf"), self.n_samples)
 
     def _seen(self, truth: Map) -> tuple[float, float]:
-        """Share of samples in which a truth is found, and its calibration error."""
+        """Share of samples in which a truth is detected, and its calibration error."""
         few = max(int(POWER_DRAWS / max(1.0, len(self.question) / MANY)), LEAST_POWER_DRAWS)
         moved = [part.shifted(truth) for part in self.drawn]
         pairs = zip(self.drawn, moved, strict=True)
@@ -241,7 +241,7 @@ class SumsTest:
         return float((found > self._threshold).mean()), float(error[0])
 
     def _detectable(self, family: Callable[[float], Map]) -> tuple[float, bool]:
-        """Least error of a family of truths that is seen with :data:`POWER`; the largest it has and False, if none."""
+        """Smallest error of a family of truths detected with :data:`POWER`; the largest and False if none is."""
         low, high = 0.0, 1.0
         share, error = self._seen(family(1.0))
         if share < POWER:
@@ -269,7 +269,7 @@ def _combined(each: FloatArray, question: Question) -> FloatArray:
 
 
 def drawn_together(each: FloatArray, question: Question) -> FloatArray:
-    """:func:`_combined`, for classes against the rest, which were drawn by themselves, spread as if drawn together."""
+    """:func:`_combined`, for one-vs-rest classes, drawn independently, with the spread of joint draws."""
     draws = _combined(each, question)
     if not question.dependent or len(each) < 2:
         return draws
@@ -283,7 +283,7 @@ def drawn_together(each: FloatArray, question: Question) -> FloatArray:
 
 
 def _trials_a_unit(bins: BinMoments, grid: GridMoments, score: FloatArray) -> FloatArray:
-    """Kish's effective size a unit of weight at some scores, by the bins they lie in, over that of all rows."""
+    """Kish's effective size per unit of weight at some scores, from their bins, over that of all rows."""
     if bins.integral or not grid.total > 0:
         return np.ones(score.shape)
     everywhere = grid.effective_size / grid.total
@@ -320,18 +320,18 @@ def _on_log_odds(change: Map) -> Map:
 
 
 def range_tests(sums: BinMoments) -> tuple[FloatArray, FloatArray]:
-    r"""Test every problem: are outcomes as frequent as stated, on the whole and in ranges of scores?
+    r"""Test for every problem whether outcomes are as frequent as stated, overall and in ranges of scores.
 
-    Neighbouring bins make up ranges of about equal variance, which the scores alone decide: the whole, its halves, its
-    quarters. The outcomes of a range are counted and
+    Neighbouring bins form ranges of about equal variance, which depend on the scores only: the whole, its halves and
+    its quarters. The outcomes of each range are counted, and
 
     .. math:: p = \min_{\ell,\,j}\; 2 \cdot 3 \cdot 2^\ell \; P\Big(\sum_b X_b \text{ as far out}\Big), \qquad
               X_b \sim \mathrm{Binomial}(n_b, \bar s_b)
 
-    is valid whatever ranges have in common (Bonferroni's correction over the :math:`2^\ell` ranges of the three levels
-    ℓ and the two sides). Scores that differ within a bin make outcomes less variable than this binomial distribution,
-    so that tails are those at least (Hoeffding 1956). They are those of the saddlepoint approximation for counts, right
-    to some per cent far out, where normal tails of few positives are wrong by orders of magnitude.
+    is valid however the ranges overlap (Bonferroni's correction over the :math:`2^\ell` ranges of the three levels ℓ
+    and the two sides). If scores differ within a bin, outcomes vary less than this binomial distribution, and its tails
+    are conservative (Hoeffding 1956). Tails are computed by the saddlepoint approximation for counts, accurate to some
+    per cent far out, where normal tails for few positives are wrong by orders of magnitude.
 
     Parameters
     ----------
@@ -341,15 +341,15 @@ def range_tests(sums: BinMoments) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     pvalues : ndarray of shape (R,)
-        In [0, 1]: 1 for sums within a standard deviation, 0 where what cannot be was observed. NaN where nothing varies
-        and nothing else happened.
+        In [0, 1]: 1 for sums within a standard deviation, 0 if an impossible outcome was observed. NaN if nothing
+        varies and all outcomes are as stated.
     shifts : ndarray of shape (R,)
-        Outcomes that the range with the least p-value has too many or too few of, as a share of all rows: at most the
-        calibration error of the bins. 0 where no range is out.
+        Excess or lack of outcomes in the range with the smallest p-value, as a share of all rows: at most the
+        calibration error of the bins. 0 if no range deviates.
 
     Notes
     -----
-    Cost: some ten steps on R × B numbers, independent of n.
+    Cost: about ten steps on R × B numbers, independent of n.
 
     References
     ----------
@@ -374,14 +374,14 @@ def range_tests(sums: BinMoments) -> tuple[FloatArray, FloatArray]:
 
 
 def beyond(pvalues: FloatArray, at: float) -> FloatArray:
-    """Share of a deviation with such p-values, one-sided, that is beyond what one with the p-value ``at`` would be."""
+    """Share of a deviation with these one-sided p-values that is beyond the deviation with the p-value ``at``."""
     from scipy.special import ndtri
 
     return np.asarray(np.maximum(1 - ndtri(at) / ndtri(np.clip(pvalues, _LEAST, _NOT_OUT)), 0.0))
 
 
 def _counts(sums: BinMoments, some: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Trials, their stated probability, and what was observed, (r, B) each."""
+    """Trials, their stated probabilities, and observed counts, (r, B) each."""
     weight, score, outcome = (np.atleast_2d(v)[some] for v in (sums.weight, sums.score, sums.outcome))
     size = np.where(weight > 0, weight, 1.0)
     if sums.integral:

@@ -31,7 +31,7 @@ _CALIBRATED = np.zeros(1)
 
 
 def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> TestResult:
-    """Outcomes are drawn in their cells, whatever the number of rows."""
+    """Test from sums: outcomes are drawn cell by cell, whatever the number of rows."""
     reader = reader_of_sums(estimator, _OF_SUMS)
     question = sums.question(norm)
     if reader == _OF_SUMS and norm == 1:
@@ -88,32 +88,32 @@ def calibration_test(
 
     .. math:: p = \frac{1 + \#\{r : T_r \ge T\}}{1 + R}
 
-    It is exact for any n and any estimator: under calibration ``P(p ≤ α) ≤ α``, with equality but for ties.
+    It is exact for any n and any estimator: under calibration ``P(p ≤ α) ≤ α``, with equality except for ties.
 
     Parameters
     ----------
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
         Estimator of the statistic; its bias does not matter, since the draws share it. ``"auto"``: smoothed residuals
         over ranks, which need no bins. Or a proper score of all probabilities, tested for being worse than they
-        predict: that detects over-confidence; an under-confident model scores better than predicted, and passes.
+        predict: this detects overconfidence; an underconfident model scores better than predicted, and passes.
     n_resamples : int, default 999
-        Sets of labels that are drawn: row by row, or in the cells of an Accumulator's sums. With ``groups``, signs of
-        whole groups' residuals are drawn instead; rows with several labels are such groups, since labels depend on
-        each other.
+        Number of sets of labels drawn: row by row, or in the cells of an Accumulator's sums. With ``groups``, signs of
+        whole groups' residuals are drawn instead; rows with several labels are such groups, since their labels are
+        dependent.
     sample_weight : array-like of shape (n,), optional
         Weights of the statistic; each row draws one label.
 
     Returns
     -------
     TestResult
-        ``details``: ``share_of_draws_above`` and ``share_of_draws_at_least``, of draws above, and not below, the
-        observed error (the survey's p-values), and ``mean_of_draws``, the expected error of a calibrated model.
+        ``details``: ``share_of_draws_above`` and ``share_of_draws_at_least``, the shares of draws above, and not below,
+        the observed error (the survey's p-values), and ``mean_of_draws``, the expected error of a calibrated model.
 
     See Also
     --------
     calibrant.estimate : How large the error is, with an interval.
-    calibrant.significance.adaptive_test : A test that finds the scales of miscalibration by itself.
-    calibrant.significance.evalue_test : A test that allows for looking at the data after every row.
+    calibrant.significance.adaptive_test : A test that adapts to the scale of miscalibration.
+    calibrant.significance.evalue_test : A test that may be inspected after every row.
     calibrant.significance.TestResult : The result, field by field.
 
     Notes
@@ -121,11 +121,11 @@ def calibration_test(
     Cost ``n_resamples`` estimates; for :class:`Binned` with hard bins about 10 ns per row, class and draw.
 
     For an Accumulator, ``"auto"`` is the test of :func:`calibrant.report`, and the other choices are estimators that
-    read sums. The test is approximate: outcomes of a cell share one probability, and one-vs-rest classes are drawn
+    work on sums. The test is approximate: outcomes of a cell share one probability, and one-vs-rest classes are drawn
     independently, with a wider spread for their total, which costs some power. With more than ten classes ``"auto"``
-    draws fewer of each; with 64 or more, whose sum is normal, a few. ``benchmarks/coverage/sums_tests.md`` compares
-    false alarms and power with those of the test of rows. The same sums give the same p-value, however they were split
-    into pieces.
+    makes fewer draws per class; with 64 or more, whose sum is nearly normal, only a few.
+    ``benchmarks/coverage/sums_tests.md`` compares false alarms and power with those of the test on rows. The same sums
+    give the same p-value, however they were split into pieces.
 
     References
     ----------
@@ -179,7 +179,7 @@ _Drawn = tuple[float, Null, Callable[[AnyArray], FloatArray]]
 
 
 def _scores(rule: ScoringRule, p: Predictions) -> _Drawn:
-    """Mean scores; of rows in groups expected ones, and what differs from these with the signs of groups drawn."""
+    """Mean scores; with groups, expected scores plus deviations with drawn signs of groups."""
     used = rows_with_weight(p)
     q = matrix_of(used)
     rule.expected(q[:1], q[:1])  # judges the number of classes

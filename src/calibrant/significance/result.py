@@ -1,4 +1,4 @@
-"""`TestResult`: what every test returns; and p-values corrected for their number."""
+"""`TestResult`, which every test returns, and corrections of p-values for multiple testing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..data.printing import equals
 from ..data.result import Picture
 from ..data.types import AnyArray, FloatArray
 
-#: Groups with which no p-value is below 0.05.
+#: With up to this many groups no p-value is below 0.05.
 _TOO_FEW = 5
 
 
 def least_pvalue(n_groups: AnyArray | int) -> Any:
-    """``2^(1 - G)``: residuals of G independent groups all point one way with this probability, by chance."""
+    """``2^(1 - G)``, the probability that the residuals of G independent groups all have the same sign by chance."""
     return np.minimum(2.0 ** (1 - np.asarray(n_groups, dtype=np.float64)), 1.0)
 
 
 def few_groups(n_groups: int) -> tuple[str, ...]:
-    """A warning where so few groups cannot show anything at the 5 % level."""
+    """A warning if there are too few groups for significance at the 5 % level."""
     if n_groups > _TOO_FEW:
         return ()
     least = float(least_pvalue(n_groups))
@@ -43,19 +43,19 @@ class TestResult(Picture):
     null : str
         The null hypothesis, in words.
     name : str
-        The test, and how its p-value is found.
+        The test, and how its p-value is computed.
     df : float or None
-        Degrees of freedom, where the statistic has a chi-squared distribution.
+        Degrees of freedom of the null distribution, if it is a chi-squared or Student's t distribution.
     details : mapping of str to float
         Further numbers, such as a slope and its standard error.
     warnings : tuple of str
-        Why the p-value may be inaccurate; empty where nothing is known against it.
+        Reasons why the p-value may be inaccurate; empty if there are none.
     n_groups : int or None
-        Number of groups G whose sums or signs the p-value rests on: it is then at least ``2^(1 - G)``. None where rows
-        are independent.
+        Number of groups G on whose sums or signs the p-value is based: it is then at least ``2^(1 - G)``. None for
+        independent rows.
     draws : ndarray of shape (R,) or None
-        Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
-        them, or the chi-squared distribution, beside the statistic.
+        Statistics of the draws under the null hypothesis, if the p-value is based on draws. ``plot()`` shows them, or
+        the chi-squared distribution, with the statistic.
 
     See Also
     --------
@@ -95,7 +95,7 @@ class TestResult(Picture):
 
     @property
     def least_pvalue(self) -> float:
-        """The smallest p-value that this many draws, or groups, can give; 0 for independent rows without draws."""
+        """The smallest p-value possible with this many draws or groups; 0 for independent rows without draws."""
         of_draws = 0.0 if self.draws is None else 1 / (self.draws.size + 1)
         return of_draws if self.n_groups is None else max(of_draws, float(least_pvalue(self.n_groups)))
 
@@ -118,7 +118,7 @@ class TestResult(Picture):
 
 
 def holm(pvalues: FloatArray) -> FloatArray:
-    """Holm's step-down correction: rejects any true hypothesis with probability at most α. NaN stays, uncounted."""
+    """Holm's step-down correction, which controls the family-wise error rate; NaN is kept and not counted."""
     out: FloatArray = np.full(pvalues.shape, np.nan)
     known = np.flatnonzero(~np.isnan(pvalues))
     order = known[np.argsort(pvalues[known], kind="stable")]
@@ -128,7 +128,7 @@ def holm(pvalues: FloatArray) -> FloatArray:
 
 
 def benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
-    """Benjamini and Hochberg's step-up correction, of the share of rejections that are false. NaN stays, uncounted."""
+    """Benjamini and Hochberg's step-up correction of the false discovery rate; NaN is kept and not counted."""
     from scipy.stats import false_discovery_control
 
     out: FloatArray = np.full(pvalues.shape, np.nan)

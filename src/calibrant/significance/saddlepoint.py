@@ -1,4 +1,4 @@
-"""Far tails of sums of outcomes, by the saddlepoint of their own distribution: rare ones are far from normal."""
+"""Far tails of sums of outcomes, by saddlepoint approximation: with rare outcomes they are far from normal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAST = 1e-300
 
 
 def upper_tails(trials: AnyArray, chance: FloatArray, total: FloatArray, unit: FloatArray | None = None) -> FloatArray:
-    r"""``P(Σ_b u_b X_b ≥ total)``, (r,), of independent binomial X_b, (r, B): of totals above their means.
+    r"""``P(Σ_b u_b X_b ≥ total)``, (r,), of independent binomial X_b, (r, B), for totals above their means.
 
     With the cumulant function :math:`K(t) = \sum_b n_b \log(1 - p_b + p_b e^{u_b t})` and :math:`K'(t) = k`
 

@@ -1,4 +1,4 @@
-"""Sums over rows that add, merge and resample: bins, grids and distinct scores; and how counts are smoothed."""
+"""Sums over rows that add, merge and resample: bins, grids and distinct scores; and smoothing of counts."""
 
 from .bandwidth import BandwidthRule, resolve_bandwidth
 from .bins import BinMoments, Bins

@@ -1,6 +1,6 @@
 """Bandwidth rules. A bandwidth is the standard deviation of the kernel, in score units.
 
-Every rule sees the sample as a weighted one: the grid's nodes and the counts on them. So it costs O(G) whatever
+Every rule treats the sample as a weighted one: the grid's nodes and the counts on them. It thus costs O(G) whatever
 the number of rows, works on merged grids, and is the same in memory and out of core.
 """
 
@@ -33,7 +33,7 @@ def resolve_bandwidth(rule: BandwidthRule, grid: GridMoments) -> FloatArray:
 
 
 def one_by_one(grid: GridMoments, rule: Callable[[GridMoments], float]) -> FloatArray:
-    """Bandwidth of each problem by a rule, (…): for rules that search."""
+    """Bandwidth of each problem by a rule, (…), one at a time: for rules that search."""
     return np.array([rule(grid.rows[i]) for i in range(len(grid.rows))]).reshape(grid.shape)
 
 
@@ -62,10 +62,10 @@ def scott(grid: GridMoments) -> FloatArray:
 
 
 def folded_scott(grid: GridMoments) -> FloatArray:
-    """``min(sd, 2 sd of folded scores) · n^(-1/5)``; folded at the middle of the domain is ``min(s - low, high - s)``.
+    """``min(sd, 2 sd of folded scores) · n^(-1/5)``, folded at the middle of the domain: ``min(s - low, high - s)``.
 
-    Scores of classifiers pile up at the two ends. Between two piles the standard deviation measures their
-    distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide. For
+    Scores of classifiers pile up at the two ends. With two piles the standard deviation measures their
+    distance, which is unrelated to the scale on which frequencies vary; when folded, the piles coincide. For
     uniform scores both terms are equal and this is Scott's rule.
     """
     folded = _sd(grid, np.minimum(grid.nodes - grid.low, grid.high - grid.nodes))
@@ -73,7 +73,7 @@ def folded_scott(grid: GridMoments) -> FloatArray:
 
 
 def _power(n: Any) -> FloatArray:
-    """``n^(-1/5)``; 0 of an empty sample."""
+    """``n^(-1/5)``; 0 for an empty sample."""
     n = np.asarray(n, dtype=np.float64)
     return np.where(n > 0, np.where(n > 0, n, 1.0) ** -0.2, 0.0)
 
@@ -82,8 +82,8 @@ def isj(grid: GridMoments) -> FloatArray:
     """Improved Sheather–Jones: the fixed point of the plug-in equation, solved on the cosine coefficients.
 
     The mirrored grid counts have cosine coefficients a_k; with l stages of
-    ``t_s = (2 c_s / (n ‖f^(s+1)‖²))^{2/(3+2s)}`` the bandwidth is the root of ``t = ξ γ^[l](t)``. Where no root
-    exists (tiny or degenerate samples) Silverman's rule is used and a :class:`BandwidthWarning` says so.
+    ``t_s = (2 c_s / (n ‖f^(s+1)‖²))^{2/(3+2s)}`` the bandwidth is the root of ``t = ξ γ^[l](t)``. If no root
+    exists (tiny or degenerate samples) Silverman's rule is used, with a :class:`BandwidthWarning`.
 
     Source: Botev, Grotowski & Kroese (2010), *Kernel density estimation via diffusion*, algorithm 1.
     """

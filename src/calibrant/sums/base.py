@@ -1,4 +1,4 @@
-"""`Sums`: what sums over rows of every kind share. Their fields say how they merge, are indexed, checked and saved."""
+"""`Sums`: base class of sums over rows. Their fields declare how they merge, are indexed, checked and saved."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..data.types import AnyArray, FloatArray
 
 @dataclass(frozen=True)
 class Declared:
-    """How a field of sums merges, and what it must be: ``Annotated[FloatArray, summed("m")]``.
+    """Declaration of how a field of sums merges and is checked: ``Annotated[FloatArray, summed("m")]``.
 
     Attributes
     ----------
     merge : callable or None
-        Merged value of the field of two sums; None where their class says so.
+        Function that merges the field of two sums; None if their class does so.
     kind : Field or None
-        What it must be; None for what names the sums, which must agree and is not saved.
+        Check of the field; None for fields that identify the sums, which must agree and are not saved.
     each : bool
-        Whether it has an entry for each of many problems.
+        Whether it has one entry per problem.
     """
 
     merge: Callable[[Any, Any], Any] | None = None
@@ -34,32 +34,32 @@ class Declared:
 
 
 def _numbers(shape: tuple[str, ...], about: Mapping[str, Any]) -> Numbers:
-    """Numbers of a shape; ``about`` says more of them than that they are finite."""
+    """Finite numbers of a shape, with further restrictions in ``about``."""
     return Numbers(shape, **{"low": -np.inf, "high": np.inf, "empty": True, **about})
 
 
 def summed(*axes: str, **about: Any) -> Declared:
-    """Numbers of each problem that add; ``axes`` are those behind that of the problems."""
+    """Additive numbers per problem; ``axes`` are those after that of the problems."""
     return Declared(_added, _numbers(("R", *axes), about), each=True)
 
 
 def located(*axes: str, **about: Any) -> Declared:
-    """Numbers of each problem that say where others lie."""
+    """Numbers per problem that give the positions of others."""
     return Declared(None, _numbers(("R", *axes), about), each=True)
 
 
 def flat(*shape: str, **about: Any) -> Declared:
-    """Numbers of which those of one problem follow those of another."""
+    """Numbers of all problems, concatenated."""
     return Declared(None, _numbers(shape, about))
 
 
 def common(merge: Callable[[Any, Any], Any] = and_, kind: Field | None = None) -> Declared:
-    """A value that all problems share: a truth value, where nothing else is said."""
+    """A value shared by all problems, by default a bool."""
     return Declared(merge, kind or Plain(bool))
 
 
 def _added(one: Any, two: Any) -> Any:
-    """Sums of both, of which either may have none."""
+    """Sum of both, either of which may be None."""
     return two if one is None else one if two is None else one + two
 
 
@@ -70,7 +70,7 @@ _DECLARED: dict[type, dict[str, tuple[Declared, Any]]] = {}
 
 
 def _declarations(kind: type) -> dict[str, tuple[Declared, Any]]:
-    """Declared fields of a class of sums, and their defaults; other fields name the sums."""
+    """Declared fields of a class of sums, and their defaults; other fields identify the sums."""
     if kind not in _DECLARED:
         declared = {}
         for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -92,17 +92,17 @@ class Sums:
         return int(self.shape[0])
 
     def __getitem__(self, index: Any) -> Self:
-        """Sums of one of many problems, or of some; ``None`` adds a leading axis."""
+        """Sums of one or some of many problems; ``None`` adds a leading axis."""
         return replace(self, **self._fields_at(index))
 
     def _fields_at(self, index: Any) -> dict[str, Any]:
-        """The fields that differ from problem to problem, of one of them or of some."""
+        """Fields that differ between problems, for one or some of them."""
         each = [name for name, (how, _) in _declarations(type(self)).items() if how.each]
         return {name: _at(getattr(self, name), index) for name in each}
 
     @staticmethod
     def together(sums: Sequence[Any]) -> Any:
-        """Sums of several lots of problems of one kind, side by side."""
+        """Combine several sums of the same kind into one with all problems side by side."""
         each = {
             name: np.concatenate([getattr(one, name) for one in sums])
             for name, (how, _) in _declarations(type(sums[0])).items()
@@ -125,7 +125,7 @@ class Sums:
         return replace(self, **self._merged(other))
 
     def _merged(self, other: Self, but: Collection[str] = ()) -> dict[str, Any]:
-        """Merged fields, ``but`` some; ValueError for sums of other names."""
+        """Merged fields, ``but`` some; ValueError if identifying fields differ."""
         declared = _declarations(type(self))
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in declared if name not in but}
         for name, (one, two) in pairs.items():
@@ -135,7 +135,7 @@ class Sums:
         return {name: merge(*pair) for name, merge, pair in merging if merge is not None}
 
     def check(self) -> None:
-        """ValueError unless these can be the sums of rows."""
+        """Raise ValueError unless these are possible sums of rows."""
         sizes: dict[str, int] = {}
         for name, (how, default) in _declarations(type(self)).items():
             value = getattr(self.rows if how.each else self, name)
@@ -143,12 +143,12 @@ class Sums:
                 how.kind.check(name, value, sizes)
 
     def to_arrays(self) -> dict[str, AnyArray]:
-        """All but what names the sums, for saving."""
+        """All fields except those that identify the sums, for saving."""
         saved = [name for name, (how, _) in _declarations(type(self)).items() if how.kind is not None]
         return {name: np.asarray(getattr(self, name)) for name in saved if getattr(self, name) is not None}
 
     def with_arrays(self, arrays: Mapping[str, Any]) -> Self:
-        """Inverse of :meth:`to_arrays`, for sums of the same name; ValueError where these cannot be those of rows."""
+        """Inverse of :meth:`to_arrays`, with the same identifying fields; ValueError for impossible sums."""
         known = {name: about for name, about in _declarations(type(self)).items() if about[0].kind is not None}
         if unknown := sorted(set(arrays) - set(known)):
             raise ValueError(f"unknown fields: {unknown}")
@@ -161,54 +161,54 @@ class Sums:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
+        """Convert to plain lists and numbers, for JSON."""
         return {name: value.tolist() for name, value in self.to_arrays().items()}
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or is not what it means."""
+        """Inverse of :meth:`to_dict`; raises ValueError if a field is missing or invalid."""
         with reading(cls.__name__, data):
             return cls._named(data := dict(data)).with_arrays(data)
 
     @classmethod
     def _named(cls, data: dict[str, Any]) -> Self:
-        """Sums of no rows, with the name that is taken out of :meth:`to_dict`."""
+        """Sums without rows, with the identifying fields removed from the output of :meth:`to_dict`."""
         raise ValueError(f"{cls.__name__} have no name of their own")
 
 
 def _at(values: Any, index: Any) -> Any:
-    """Values of one of many problems, or of some."""
+    """Values of one or some of many problems."""
     return None if values is None else np.asarray(values)[index]
 
 
 def as_often(values: AnyArray, rows: AnyArray) -> AnyArray:
-    """Values of one problem (m,), or of each of many (r, m), for all their ``rows``, one problem after another.
+    """Repeat values of one problem (m,), or of many (r, m), for all their ``rows``, one problem after another.
 
-    ``rows`` (R, …) are r equal runs of resamples, and the result is (R, m).
+    ``rows`` (R, …) are r equally long runs of resamples, and the result is (R, m).
     """
     each = values.reshape(-1, values.shape[-1])
     return np.repeat(each, len(rows) // len(each), axis=0)
 
 
 def number_as_often(values: AnyArray | float, rows: AnyArray) -> AnyArray:
-    """:func:`as_often` for a number of each problem, (R,)."""
+    """:func:`as_often` for one number per problem, (R,)."""
     each = np.reshape(values, -1)
     return np.repeat(each, len(rows) // len(each))
 
 
 class Shared(NamedTuple):
-    """Variances of sums of residuals of rows in groups, in units of what the effective sample size says.
+    """Variances of sums of residuals of rows in groups, relative to those implied by the effective sample size.
 
-    ``parts`` of sums are, of each problem, five sums of weights (of squares of relative ones) times the design effects
+    ``parts`` of sums are five sums per problem of weights (of squares of relative weights) times the design effects
     of :func:`calibrant.data.dependence.design_parts`: the mean, those of the constant and of two cosines, and of
-    rougher ones. They add as the weights do.
+    rougher functions. They are additive, as weights are.
 
     Attributes
     ----------
     rough : ndarray of shape (R,)
-        Of sums in which what groups share cancels.
+        Design effect of sums in which shared group effects cancel.
     smooth : ndarray of shape (R, 3)
-        What is added to that in sums of the constant, ``cos πu`` and ``cos 2πu`` of the rank u.
+        Increase over ``rough`` for sums with the constant, ``cos πu`` and ``cos 2πu`` of the rank u.
     """
 
     rough: FloatArray
@@ -216,7 +216,7 @@ class Shared(NamedTuple):
 
     @classmethod
     def of(cls, sums: Any) -> Shared | None:
-        """Design effects of the problems of sums; None where rows are independent, or their sums do not know."""
+        """Design effects of the problems of sums; None if rows are independent or the sums have no ``parts``."""
         parts = getattr(sums, "parts", None)
         if parts is None:
             return None

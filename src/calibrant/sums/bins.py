@@ -1,4 +1,4 @@
-"""`BinMoments`: sums per bin. They add, merge, and serialise, so data can come in any pieces."""
+"""`BinMoments`: sums per bin. They add, merge, and serialise, so data can come in any batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..data.weights import are_binary
 from .base import Sums, as_often, common, number_as_often, summed
 from .edges import Edges
 
-#: Rows worked on at a time: the temporary arrays stay in the cache.
+#: Rows processed at a time, so that temporary arrays fit into the cache.
 _TILE, _LONG_TILE = 1 << 15, 1 << 16
 _BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
@@ -26,35 +26,35 @@ MAPPINGS = ("hard", "linear", "linear-as-printed")
 
 @dataclass(frozen=True, eq=False)
 class BinMoments(Sums):
-    """Sums over samples, one entry per bin, with ``a`` the share of a sample that a bin takes.
+    """Sums over samples, one entry per bin, with ``a`` the share of a sample assigned to the bin.
 
     Leading axes (…) are problems side by side: none for one problem, (R,) for many.
 
     Attributes
     ----------
     edges : Edges
-        The edges of all problems; or with ``values`` of shape (R, B + 1), those of each, NaN behind its last.
+        Common edges of all problems; or, with ``values`` of shape (R, B + 1), edges per problem, NaN after the last.
     mapping : {"hard", "linear", "linear-as-printed"}
-        How a sample is shared by bins; see :class:`calibrant.Binned`.
+        Assignment of samples to bins; see :class:`calibrant.Binned`.
     weight, score, outcome : ndarray of shape (…, B)
         ``Σ w a``, ``Σ w a s`` and ``Σ w a o``.
     square, repeat : ndarray of shape (…, B)
-        ``Σ (w a)²`` and ``Σ w a²``: what the effective sample size of a bin needs.
+        ``Σ (w a)²`` and ``Σ w a²``, for the effective sample size of a bin.
     n_samples : int, or ndarray of shape (…)
-        Number of rows seen.
+        Number of rows.
     integral : bool
-        Whether all weights seen were whole numbers.
+        Whether all weights were whole numbers.
     parts : ndarray of shape (…, 5) or None
         Design effects of parts of the residuals, for rows in groups; see :class:`.base.Shared`.
 
     See Also
     --------
-    calibrant.estimators.Bins : Names them, in an estimator.
+    calibrant.estimators.Bins : The specification used by estimators.
     calibrant.estimators.GridMoments : Counts on a grid.
 
     Notes
     -----
-    Merging is exact: ``BinMoments.of(a) + BinMoments.of(b)`` has the sums of the rows of both, up to the
+    Merging is exact: ``BinMoments.of(a) + BinMoments.of(b)`` equals the sums over the rows of both, up to the
     rounding of float64 addition. Sums of unweighted hard bins are exact counts.
 
     Examples
@@ -80,14 +80,14 @@ class BinMoments(Sums):
 
     @classmethod
     def empty(cls, edges: Edges, mapping: str = "hard") -> BinMoments:
-        """Sums of no sample."""
+        """Sums without samples."""
         check_choice("mapping", mapping, MAPPINGS)
         zero = np.zeros(edges.n_bins)
         return cls(edges, mapping, zero, zero, zero, zero, zero, 0)
 
     @classmethod
     def of(cls, problem: Problem, edges: Edges, mapping: str = "hard") -> BinMoments:
-        """Sums of the samples of one problem or of many. Cost O(n), a few temporary tiles of 2¹⁵ rows."""
+        """Sums of the samples of one or many problems. Cost O(n), with a few temporary tiles of 2¹⁵ rows."""
         check_choice("mapping", mapping, MAPPINGS)
         sums = _hard_sums(problem, edges) if mapping == "hard" else _sums_of_reals(problem, edges, mapping)
         shape = (*problem.shape, edges.n_bins)
@@ -98,7 +98,7 @@ class BinMoments(Sums):
         return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.counted, problem.parts)
 
     def __getitem__(self, index: Any) -> BinMoments:
-        """Sums of one of many problems, or of some."""
+        """Sums of one or some of many problems."""
         edges, some = self.edges[index], self._fields_at(index)
         if edges.n_bins < self.edges.n_bins:
             some |= {f: some[f][..., : edges.n_bins] for f in _FIELDS}
@@ -112,7 +112,7 @@ class BinMoments(Sums):
     def resampled(self, count: FloatArray, positive: FloatArray) -> BinMoments:
         """Sums with other samples (R, B) and positives (b R, B) in these bins, at the same mean scores.
 
-        Of many problems, as many samples of each, one problem after the other.
+        Many problems have equally many samples each, one problem after the other.
         """
         blocks = len(positive) // len(count)
         score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
@@ -122,7 +122,7 @@ class BinMoments(Sums):
 
     @property
     def _unit(self) -> Any:
-        """From relative weights to the effective sample size."""
+        """Effective sample size per unit of weight."""
         total = self.weight.sum(axis=-1, keepdims=True)
         if self.integral:
             return 1.0
@@ -132,22 +132,22 @@ class BinMoments(Sums):
 
     @cached_property
     def mean_score(self) -> FloatArray:
-        """Mean score per bin; NaN where it is empty."""
+        """Mean score per bin; NaN for empty bins."""
         return _ratio(self.score, self.weight)
 
     @cached_property
     def mean_outcome(self) -> FloatArray:
-        """Frequency of the outcome a bin; NaN where it is empty."""
+        """Frequency of the outcome per bin; NaN for empty bins."""
         return _ratio(self.outcome, self.weight)
 
     @cached_property
     def gap(self) -> FloatArray:
-        """Observed minus predicted, a bin; NaN where it is empty."""
+        """Observed minus predicted per bin; NaN for empty bins."""
         return _ratio(self.outcome - self.score, self.weight)
 
     @cached_property
     def effective_size(self) -> FloatArray:
-        """Sample size a bin: ``(Σ w a)² / Σ w a²`` for whole-number weights, else ``/ Σ (w a)²``; 0 if empty."""
+        """Sample size per bin: ``(Σ w a)² / Σ w a²`` for whole-number weights, else ``/ Σ (w a)²``; 0 if empty."""
         return np.nan_to_num(_ratio(self.weight**2, self.repeat if self.integral else self.square))
 
     def coarsen(self, keep: AnyArray) -> BinMoments:
@@ -157,7 +157,7 @@ class BinMoments(Sums):
         return replace(self, edges=Edges(self.edges.values[keep], exact=self.edges.exact), **sums)
 
     def as_rows(self, domain: tuple[float, float]) -> Problem:
-        """Samples of one problem as far as known: those of a bin at its mean score, positives and negatives."""
+        """Approximate samples of one problem: the positives and negatives of each bin at its mean score."""
         used = self.weight > 0
         score = np.clip(self.mean_score[used], *domain)
         positive = self.outcome[used]
@@ -169,7 +169,7 @@ class BinMoments(Sums):
         return Problem(np.tile(score, 2), outcomes, weights, True, domain)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
+        """Convert to plain lists and numbers, for JSON."""
         edges = {"edges": self.edges.values.tolist(), "uniform": self.edges.uniform, "exact": self.edges.exact}
         return edges | {"mapping": self.mapping} | super().to_dict()
 
@@ -184,12 +184,12 @@ class BinMoments(Sums):
         return cls.empty(Edges(edges.astype(np.float64), *flags), mapping)
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> BinMoments:
-        """Sums of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        """Sums of rows in groups, by design effects (R, 5); ``each`` (R,) are the variance sums of independent rows."""
         square = (self.repeat if self.integral else self.square) * effects[:, :1]
         return replace(self, square=square, integral=False, parts=each[:, None] * effects)
 
     def check(self) -> None:
-        """ValueError unless these can be the sums of rows."""
+        """Raise ValueError unless these are possible sums of rows."""
         super().check()
         need(self.weight.shape[-1] == self.edges.n_bins, "weight must have one number per bin")
         for f in ("score", "outcome", "repeat"):
@@ -199,18 +199,18 @@ class BinMoments(Sums):
 
 @dataclass(frozen=True)
 class Bins:
-    """Sums that an estimator may name: those of bins with known edges.
+    """Specification of sums over bins with known edges.
 
     Parameters
     ----------
     edges : Edges
-        The edges.
+        Edges of the bins.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
-        How a sample is shared by bins; see :class:`calibrant.Binned`.
+        Assignment of samples to bins; see :class:`calibrant.Binned`.
 
     See Also
     --------
-    calibrant.estimators.QuantileBins : Bins whose edges the data choose.
+    calibrant.estimators.QuantileBins : Bins with edges chosen from the data.
     calibrant.estimators.BinMoments : The sums.
 
     Examples
@@ -229,10 +229,10 @@ class Bins:
         return BinMoments.of(problem, self.edges, self.mapping)
 
     def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
-        """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,): all that the error of p = 1 needs.
+        """``Σ w a (outcome - score)`` per bin, (R, B), and ``Σ w``, (R,): sufficient for the error with p = 1.
 
-        The gap of a bin times its weight is this sum, so one histogram does (two for linear shares), where the full
-        sums need two (ten).
+        The gap of a bin times its weight is this sum, so one histogram is enough (two for linear shares), whereas the
+        full sums need two (ten).
         """
         return _residuals(problem, self.edges, self.mapping)
 
@@ -319,7 +319,7 @@ def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, Floa
 
 
 def _summed(index: AnyArray, values: FloatArray, size: int) -> FloatArray:
-    """``np.bincount(index, values, size)``, which looks for the largest index first: a third of the time here."""
+    """``np.bincount(index, values, size)`` without its search for the largest index: a third of its time here."""
     out = np.zeros(size)
     np.add.at(out, index, values)
     return out
@@ -337,7 +337,7 @@ def _as_float(outcomes: AnyArray, out: FloatArray) -> FloatArray:
 
 
 def _sums_of_reals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ...]:
-    """Sums of outcomes that may be any numbers, as flipped residuals are, and of samples that two bins may share."""
+    """Sums of real-valued outcomes, such as flipped residuals, and of samples that may be shared by two bins."""
     hard = mapping == "hard"
     size, n = edges.n_bins + (2 if hard else 1), p.n_samples
     sums = np.zeros((5, len(p) * size))
@@ -363,11 +363,11 @@ def _sums_of_reals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, 
 
 
 def linear_shares(edges: Edges, scores: FloatArray, *, as_printed: bool) -> tuple[AnyArray, FloatArray]:
-    """Lower bin of each sample and the share that goes to the bin above it.
+    """Lower bin of each sample and the share of the bin above it.
 
     A sample between the centres ``c_i`` and ``c_{i+1}`` gives ``(s - c_i) / (c_{i+1} - c_i)`` to bin i + 1 and
     the rest to bin i: the nearer centre takes more. Below the first and above the last centre one bin takes
-    all. ``as_printed`` exchanges the two shares, as the formula in the paper (and its authors' code) does.
+    all. ``as_printed`` swaps the two shares, as the formula in the paper (and its authors' code) does.
     """
     centres = edges.centres
     if len(centres) == 1:

@@ -1,6 +1,6 @@
-"""Bin edges and which bin a score belongs to. Bins are right-closed; the first also takes its left edge.
+"""Bin edges, and the assignment of scores to bins. Bins are right-closed; the first also includes its left edge.
 
-A score within two rounding units of 1 (in the dtype it arrived in) above an edge lies on that edge, so that 0.3
+A score within two rounding units of 1 (in its original dtype) above an edge lies on that edge, so that 0.3
 belongs to (0.2, 0.3] whether it was typed, computed as 1 - 0.7, or stored as float32. Edges found in the data
 (quantiles) lie between scores and are exact.
 """
@@ -20,7 +20,7 @@ from ..data.types import AnyArray, FloatArray
 #: error of x, which is a fraction of that unit however small 1 - x is.
 EDGE_UNITS = 2.0
 CELLS = 4096
-#: From this sample size on rules make no more bins: 10⁵ of them, whatever the size of weights.
+#: Sample size beyond which rules give no more bins (10⁵), whatever the size of weights.
 _LARGEST_SIZE = 1e10
 
 
@@ -28,8 +28,8 @@ _LARGEST_SIZE = 1e10
 class Edges:
     """Strictly increasing bin edges over a domain, ``values`` of shape (B + 1,).
 
-    Or those of many problems, (R, B + 1), with NaN behind a problem's last edge: ``edges[i]`` are those of one.
-    ``uniform`` marks equal widths (indexed without a search), ``exact`` edges that allow no rounding error.
+    Or those of many problems, (R, B + 1), with NaN after a problem's last edge: ``edges[i]`` are those of one.
+    ``uniform`` marks equal widths (indexed without a search), ``exact`` edges without tolerance for rounding errors.
     """
 
     values: FloatArray
@@ -38,7 +38,7 @@ class Edges:
 
     @property
     def n_bins(self) -> int:
-        """Number of bins (of many problems, the most that one has)."""
+        """Number of bins (the largest one, for many problems)."""
         return int(self.values.shape[-1]) - 1
 
     @property
@@ -47,7 +47,7 @@ class Edges:
         return (self.values[..., :-1] + self.values[..., 1:]) / 2
 
     def __getitem__(self, index: Any) -> Edges:
-        """Edges of one of many problems, or of some; edges that all problems share are those of each."""
+        """Edges of one or some of many problems; common edges are those of each problem."""
         if self.values.ndim == 1:
             return self
         values = self.values[index]
@@ -71,7 +71,7 @@ class Edges:
     def slots(self, scores: FloatArray, eps: float) -> AnyArray:
         """Slot of each score: bin number + 1; slot 0 is the left edge itself and belongs to bin 1.
 
-        Scores below the first edge get slot 0 and above the last edge slot ``n_bins + 1``, which
+        Scores below the first edge get slot 0 and those above the last edge slot ``n_bins + 1``, which
         :meth:`fold` adds to the end bins.
         """
         if self.uniform:
@@ -79,7 +79,7 @@ class Edges:
         return self._table_slots(scores, eps)
 
     def fold(self, sums: AnyArray) -> AnyArray:
-        """Sums per slot (last axis) to sums per bin."""
+        """Convert sums per slot (last axis) to sums per bin."""
         bins: AnyArray = sums[..., 1:-1].copy()
         bins[..., 0] += sums[..., 0]
         bins[..., -1] += sums[..., -1]
@@ -98,9 +98,9 @@ class Edges:
         return position.astype(np.int32)
 
     def steps(self, eps: float) -> tuple[float, float, float]:
-        """Uniform edges: a score s has slot ``floor((s - low) · factor + shift)`` in the arithmetic of its dtype.
+        """Low, factor and shift of uniform edges: slots are ``floor((s - low) · factor + shift)`` in the scores' dtype.
 
-        ``ceil(x - slack) = floor(x + 1 - slack)``: pulling scores a rounding error above an edge onto it is free.
+        ``ceil(x - slack) = floor(x + 1 - slack)``: moving scores a rounding error above an edge onto it is free.
         """
         low, high = float(self.values[0]), float(self.values[-1])
         factor = self.n_bins / (high - low)
@@ -109,7 +109,7 @@ class Edges:
     def limits(self, eps: float) -> FloatArray:
         """Inner edges, each raised by the rounding error that a score on it may have.
 
-        Where edges lie so close that this would matter, the error is relative to the edge.
+        If edges are so close that this would matter, the error is relative to the edge.
         """
         inner = self.values[1:-1]
         if self.exact or inner.size == 0:
@@ -119,7 +119,7 @@ class Edges:
         return np.asarray(inner + np.maximum(np.minimum(unit, gap / 1000), np.minimum(unit * np.abs(inner), gap / 4)))
 
     def _table(self, limits: FloatArray) -> tuple[AnyArray, FloatArray, bool]:
-        """For each of 4096 cells of [low, high]: bins left of it, and the one limit inside it (else inf)."""
+        """For each of 4096 cells of [low, high]: number of bins left of it, and the one limit inside it (else inf)."""
         low, high = float(self.values[0]), float(self.values[-1])
         cell = np.minimum(((limits - low) * (CELLS / (high - low))).astype(np.intp), CELLS - 1)
         alone = len(np.unique(cell)) == len(cell)
@@ -133,7 +133,7 @@ class Edges:
         return {}
 
     def _table_slots(self, scores: FloatArray, eps: float) -> AnyArray:
-        """Arbitrary edges: a look-up table where each cell holds at most one edge, else a binary search."""
+        """Slots for arbitrary edges: by a look-up table if cells contain at most one edge, else by binary search."""
         limits = self.limits(eps)
         if scores.size < CELLS:
             slots = np.searchsorted(limits, scores, side="left").astype(np.int32)
@@ -165,12 +165,12 @@ def uniform_edges(n_bins: int, domain: tuple[float, float] = (0.0, 1.0)) -> Edge
 
 
 def fixed_edges(values: Any) -> Edges:
-    """Edges as the user gave them (judged by ``Binned``)."""
+    """Edges as given by the user (checked by ``Binned``)."""
     return Edges(np.asarray(values, dtype=np.float64))
 
 
 def resolve_n_bins(n_bins: int | str, n: float) -> int:
-    """Number of bins: ``"sqrt"`` is floor(√n), ``"cbrt"`` floor(∛n), at least 1, of n up to 10¹⁰."""
+    """Number of bins: ``"sqrt"`` is floor(√n), ``"cbrt"`` floor(∛n), at least 1, with n capped at 10¹⁰."""
     n = min(n, _LARGEST_SIZE)
     if n_bins == "sqrt":
         return max(1, int(np.floor(np.sqrt(n) * (1 + 1e-12))))

@@ -1,4 +1,4 @@
-"""`GridMoments`: linear-binned counts of scores and of positives. All that density estimates need to know."""
+"""`GridMoments`: linear-binned counts of scores and of positives, sufficient for density estimates."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .rank_axis import RANK_CELLS, RankMoments
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
-#: From this many grids of it all coarser ones are made.
+#: Cells of the grid from which all coarser ones are made.
 _FINE_CELLS = 1024
-#: Up to this many rows a problem is sorted and its nodes in use found from that; more rows make a dense histogram.
+#: Up to this many rows a problem is sorted to find its nodes in use; with more rows a dense histogram is made.
 _FEW = 1024
 _TILE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class GridMoments(Sums):
-    """Counts on the nodes of a regular grid; each sample is shared by its two nearest nodes.
+    """Counts on the nodes of a regular grid, with each sample shared by its two nearest nodes.
 
     Leading axes (…) are problems side by side: none for one problem, (R,) for many.
 
@@ -38,7 +38,7 @@ class GridMoments(Sums):
         Domain of the scores.
     count, positive : ndarray of shape (…, m)
         ``Σ w a`` and ``Σ w a o`` with the linear share ``a`` of a sample at a node: a sample between two
-        nodes gives each the share proportional to its nearness, which keeps the mean score exact.
+        nodes is shared in proportion to its nearness to each, which keeps the mean score exact.
     total, squares : float, or ndarray of shape (…)
         ``Σ w`` and ``Σ w²``.
     n_samples : int, or ndarray of shape (…)
@@ -46,23 +46,23 @@ class GridMoments(Sums):
     integral : bool
         Whether all weights were whole numbers.
     node : ndarray of shape (…, m) or None
-        Nodes of the counts, ascending, where only those in use are kept (a problem that uses fewer than another ends
-        with empty ones); None for all of them, m = G + 1.
+        Nodes of the counts, ascending, if only those in use are kept (problems with fewer nodes are padded with
+        empty ones); None for all nodes, m = G + 1.
     cells : int
-        Cells G of the grid.
+        Number G of cells of the grid.
     parts : ndarray of shape (…, 5) or None
-        ``squares`` as design effects of parts of the residuals make them, of rows in groups; see :class:`.base.Shared`.
+        For rows in groups, ``squares`` times design effects of parts of the residuals; see :class:`.base.Shared`.
     blocks : int
-        How often the counts of some problems stand one after the other, with other positives.
+        Number of consecutive repetitions of the same counts, with different positives.
 
     See Also
     --------
-    calibrant.estimators.Grid : Names them, in an estimator.
-    calibrant.estimators.BinMoments : Sums of bins.
+    calibrant.estimators.Grid : The specification used by estimators.
+    calibrant.estimators.BinMoments : Sums per bin.
 
     Notes
     -----
-    Grids of one domain and size add, so data can come in any pieces, and a bootstrap can resample the counts
+    Grids with the same domain and size add, so data can come in any batches, and a bootstrap can resample the counts
     instead of the rows. Thirty rows use at most sixty nodes.
 
     Examples
@@ -94,13 +94,13 @@ class GridMoments(Sums):
 
     @classmethod
     def empty(cls, domain: tuple[float, float] = (0.0, 1.0), cells: int = GRID_CELLS) -> GridMoments:
-        """Counts of no sample."""
+        """Counts without samples."""
         zero = np.zeros(cells + 1)
         return cls(float(domain[0]), float(domain[1]), zero, zero)
 
     @classmethod
     def of(cls, problem: Problem, cells: int = GRID_CELLS) -> GridMoments:
-        """Counts of the samples of one problem, or of many. Cost O(n + G), for a few rows O(n log n)."""
+        """Counts of the samples of one or many problems. Cost O(n + G), for few rows O(n log n)."""
         p = problem
         if p.weights is None:
             total = squares = p.counts.astype(np.float64)
@@ -125,7 +125,7 @@ class GridMoments(Sums):
         return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells, parts=p.parts)
 
     def __getitem__(self, index: Any) -> GridMoments:
-        """Counts of one of many problems, on all nodes, or of some of them."""
+        """Counts of one of many problems, on all nodes, or of some problems."""
         fields = self._fields_at(index)
         if isinstance(index, (int, np.integer)):
             plain = {name: fields[name].item() for name in ("total", "squares", "n_samples")}
@@ -166,7 +166,7 @@ class GridMoments(Sums):
 
     @cached_property
     def place(self) -> IntArray:
-        """Number of each node, (m,) or (…, m)."""
+        """Index of each node, (m,) or (…, m)."""
         return np.arange(self.cells + 1) if self.node is None else self.node
 
     @cached_property
@@ -186,7 +186,7 @@ class GridMoments(Sums):
 
     @property
     def unit(self) -> Any:
-        """Effective sample size a unit of weight, (…)."""
+        """Effective sample size per unit of weight, (…)."""
         total = np.asarray(self.total)
         scale = np.divide(self.effective_size, total, out=np.zeros(total.shape), where=total > 0)
         return scale if self.shape else float(scale)
@@ -198,9 +198,9 @@ class GridMoments(Sums):
         return self.nodes, self.count * unit, self.positive * unit
 
     def resampled(self, count: FloatArray, positive: FloatArray) -> GridMoments:
-        """Counts with other samples (R, m) and positives (b R, m) on these nodes, b blocks of the same samples.
+        """Counts with other samples (R, m) and positives (b R, m) on these nodes, in b blocks of the same samples.
 
-        Of many problems, as many samples of each, one problem after the other.
+        Many problems have equally many samples each, one problem after the other.
         """
         blocks = len(positive) // len(count)
         n = np.tile(number_as_often(self.n_samples, count), blocks)
@@ -210,7 +210,7 @@ class GridMoments(Sums):
         return GridMoments(self.low, self.high, count, positive, total, total, n, True, node, self.cells, blocks)
 
     def on(self, cells: int) -> GridMoments:
-        """Counts on all nodes of a coarser grid, whose nodes are nodes of this one: sharing twice is sharing once."""
+        """Counts on all nodes of a coarser grid with a subset of these nodes; the result is that of direct sharing."""
         if cells == self.cells:
             return self.dense
         if cells <= _FINE_CELLS < self.cells:
@@ -234,10 +234,10 @@ class GridMoments(Sums):
         return share_out(cell, up / factor, self.count, cells), share_out(cell, up / factor, self.positive, cells)
 
     def shortest(self, reach: AnyArray | float, least: int) -> IntArray:
-        """Cells (R,) of the shortest lower half, quarter, … of the grid that each of many problems needs.
+        """Cells (R,) of the shortest lower half, quarter, … of the grid that is sufficient for each problem.
 
-        These are ``least`` or more; what lies beyond is empty, and so is what lies within ``reach`` steps of it. A
-        kernel that reaches no farther smooths both alike. Most scores of a thousand classes lie in a small part of
+        It has at least ``least`` cells; nodes beyond it are empty, and so are those within ``reach`` steps of its end.
+        Kernels of at most that reach smooth both alike. With a thousand classes, most scores lie in a small part of
         [0, 1].
         """
         used = np.where(self.count > 0, self.place, 0).max(axis=-1, initial=0)
@@ -248,7 +248,7 @@ class GridMoments(Sums):
         return size
 
     def cropped(self, cells: int) -> GridMoments:
-        """Counts on all nodes of the first cells of the grid, beyond which there are none."""
+        """Counts on all nodes of the first cells of the grid, beyond which all nodes are empty."""
         whole = self.dense
         some: dict[str, Any] = {f: getattr(whole, f)[..., : cells + 1] for f in ("count", "positive")}
         return replace(whole, high=self.low + cells * self.step, cells=cells, **some)
@@ -270,7 +270,7 @@ class GridMoments(Sums):
         return RankMoments(parts[0], parts[1], parts[2], self.effective_size, self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
+        """Convert to plain lists and numbers, for JSON."""
         return {"low": self.low, "high": self.high} | super(GridMoments, self.dense).to_dict()
 
     @classmethod
@@ -281,12 +281,12 @@ class GridMoments(Sums):
         return cls.empty((low, high), np.size(data["count"]) - 1)
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> GridMoments:
-        """Counts of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        """Counts of rows in groups, by design effects (R, 5); ``each`` (R,) are variance sums of independent rows."""
         parts = each[:, None] * effects
         return replace(self, squares=parts[:, 0], integral=False, parts=parts)
 
     def check(self) -> None:
-        """ValueError unless these can be the counts of rows."""
+        """Raise ValueError unless these are possible counts of rows."""
         super().check()
         total, nodes = np.asarray(self.total), self.count.shape[-1]
         need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
@@ -301,12 +301,12 @@ class GridMoments(Sums):
 
 @dataclass(frozen=True)
 class Grid:
-    """Sums that an estimator may name: linear-binned counts of scores and of positives.
+    """Specification of linear-binned counts of scores and of positives.
 
     See Also
     --------
     calibrant.estimators.GridMoments : The sums.
-    calibrant.estimators.DistinctScores : Sums on each distinct score.
+    calibrant.estimators.DistinctScores : Sums per distinct score.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class Grid:
 
 
 def fold(values: FloatArray, cells: int) -> FloatArray:
-    """Counts (…, G + 1) shared linearly by every (G / cells)-th node."""
+    """Share counts (…, G + 1) linearly between every (G / cells)-th node."""
     factor = (values.shape[-1] - 1) // cells
     up = np.arange(factor) / factor
     inner = values[..., :-1].reshape(*values.shape[:-1], cells, factor)
@@ -398,7 +398,7 @@ def dense_counts(p: Problem, cells: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _on_nodes(p: Problem, cells: int) -> Any:
-    """Nodes in use of many problems, and the counts on them, all (R, m). A problem's own rows decide how."""
+    """Nodes in use of many problems, and the counts on them, all (R, m). The method depends on each problem's rows."""
     few = p.counts <= _FEW
     if few.all():
         return padded(len(p), *_sparse_counts(p, cells))
@@ -417,7 +417,7 @@ def _on_nodes(p: Problem, cells: int) -> Any:
 
 
 def padded(rows: int, row: IntArray, node: IntArray, *values: FloatArray) -> Any:
-    """Flat values with ascending row numbers as tables (rows, m), with nothing behind a row's last."""
+    """Convert flat values with ascending row numbers to tables (rows, m), empty after the last value of a row."""
     size = np.bincount(row, minlength=rows)
     m = int(size.max(initial=0))
     at = np.arange(row.size) - np.repeat(np.cumsum(size) - size, size) + row * m
@@ -435,7 +435,7 @@ def padded(rows: int, row: IntArray, node: IntArray, *values: FloatArray) -> Any
 def _sparse_counts(
     p: Problem, cells: int, some: AnyArray | None = None
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Problem, node, count and positives of every node in use, of problems with few rows: from rows in order."""
+    """Problem, node, count and positives of every node in use, for problems with few rows, from sorted rows."""
     q = p.ordered
     s, o, w, row = q.scores, q.outcomes, q.weights, q.row
     if some is not None:

@@ -11,10 +11,10 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import ConvergenceWarning
 
-#: Newton's method ends after the step whose decrement (twice the expected gain in log-likelihood) is below this: it
-#: converges quadratically, so what is left is about its square.
+#: Newton's method stops after the step whose decrement (twice the expected gain in log-likelihood) is below this: it
+#: converges quadratically, so the remaining decrement is about its square.
 DECREMENT = 1e-9
-#: With bounded steps it ends after one that changes no logit by more than this.
+#: With bounded steps it stops after one that changes no logit by more than this.
 _SMALLEST_STEP = 1e-3
 _ITERATIONS = 100
 #: The largest float below 1.
@@ -46,7 +46,7 @@ def softplus_and_expit(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Input of a fit to R samples: columns (R, k, m), and weights of all rows and of positive ones (R, m)."""
+    """Input of a fit to R samples: columns (R, k, m), and weights of all rows and of the positives (R, m)."""
 
     columns: FloatArray
     mass: FloatArray
@@ -61,7 +61,7 @@ class Counts:
         return np.asarray((theta[:, None, :] @ self.columns)[:, 0])
 
     def likelihood(self, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log-likelihood (R,) of logits (R, m), and the chances they stand for."""
+        """Log-likelihood (R,) of logits (R, m), and the corresponding probabilities."""
         growth, chance = softplus_and_expit(logit)
         return (self.positive * logit - self.mass * growth).sum(axis=-1), chance
 
@@ -72,7 +72,7 @@ class Counts:
 
 
 class Point(NamedTuple):
-    """Coefficients θ (R, k), and what the likelihood is there, without a prior."""
+    """Coefficients θ (R, k), with logits, probabilities, likelihood and information there, without a prior."""
 
     theta: FloatArray
     logit: FloatArray
@@ -82,7 +82,7 @@ class Point(NamedTuple):
 
     @classmethod
     def at(cls, theta: FloatArray, offset: FloatArray, counts: Counts) -> Point:
-        """All of it, from coefficients and offsets, (R, m)."""
+        """Compute all fields from coefficients and offsets, (R, m)."""
         logit = offset + counts.logits(theta) if theta.any() else offset
         likelihood, chance = counts.likelihood(logit)
         return cls(theta, logit, chance, likelihood, counts.information(chance))
@@ -92,7 +92,7 @@ class Point(NamedTuple):
         return Point(*(values[samples] for values in self))
 
     def put(self, samples: AnyArray, point: Point) -> None:
-        """Take some of the samples from elsewhere."""
+        """Replace some of the samples by those of another point."""
         for mine, new in zip(self, point, strict=True):
             mine[samples] = new
 
@@ -107,7 +107,7 @@ def fit(
 ) -> FloatArray:
     """Coefficients (R, k) that maximise ``Σ positive·z - count·log(1+e^z) - precision/2 |θ|²``, z = offset + θ·columns.
 
-    A :class:`ConvergenceWarning` says when Newton's method did not end.
+    A :class:`ConvergenceWarning` is issued if Newton's method did not converge.
     """
     counts = Counts(columns, count, positive)
     theta = np.zeros(columns.shape[:2]) if start is None else start
@@ -115,7 +115,7 @@ def fit(
 
 
 def warned(point: Point, left: FloatArray, end: float = DECREMENT) -> Point:
-    """The point; a warning where the search for it did not end."""
+    """Return the point, with a warning if the search for it did not converge."""
     going = left > end
     if going.any():
         warnings.warn(
@@ -128,19 +128,19 @@ def warned(point: Point, left: FloatArray, end: float = DECREMENT) -> Point:
 
 
 def maximum(counts: Counts, precision: float | FloatArray, start: Point) -> tuple[Point, FloatArray]:
-    """The largest penalised likelihood, from any point, and each sample's last decrement.
+    """Maximum of the penalised likelihood, from any start, and the last decrement of each sample.
 
     ``precision``: reciprocal prior variance of all coefficients, or of each one, (k,) or (R, k); 0 means no prior.
-    Where a decrement stays above :data:`DECREMENT`, the search did not converge.
+    If a decrement stays above :data:`DECREMENT`, the search did not converge.
     """
     point, left = _newton(counts, precision, start, np.inf)
     return point._replace(information=counts.information(point.chance)), left
 
 
 def bounded_maximum(counts: Counts, precision: float | FloatArray, start: Point, longest: float) -> Point:
-    """The same by steps that change no logit by more than ``longest``, to within a last step of 1/1000.
+    """The same with steps that change no logit by more than ``longest``, up to a last step of 1/1000.
 
-    The information is that of the point before the last step, which spares its last computation; so is that of
+    The information is that of the point before the last step, which saves its last computation; so is that of
     ``start``.
     """
     point, left = _newton(counts, precision, start, longest)
@@ -148,10 +148,10 @@ def bounded_maximum(counts: Counts, precision: float | FloatArray, start: Point,
 
 
 def _newton(counts: Counts, precision: float | FloatArray, start: Point, longest: float) -> tuple[Point, FloatArray]:
-    """Newton's method; steps are halved while they lower the objective, which is concave: it ends from anywhere.
+    """Newton's method; steps are halved while they lower the objective, which is concave: it converges globally.
 
-    The information returned is that of the point before the last step. Beside it each sample's last decrement, or of
-    bounded steps the largest change of a logit.
+    The information returned is that of the point before the last step. Also returned are the last decrement of each
+    sample, or for bounded steps the largest change of a logit.
     """
     costs: FloatArray = np.broadcast_to(np.asarray(precision, dtype=np.float64), start.theta.shape)
     diagonal = costs
@@ -205,7 +205,7 @@ def _newton(counts: Counts, precision: float | FloatArray, start: Point, longest
 def _stepped(
     counts: Counts, precision: FloatArray, point: Point, step: FloatArray, move: FloatArray, length: FloatArray
 ) -> Point:
-    """The point after a step, which is halved while the penalised likelihood falls, and 0 if it always does."""
+    """The point after a step, which is halved while the penalised likelihood decreases, and 0 if it always does."""
     value = point.likelihood - 0.5 * (precision * point.theta**2).sum(axis=-1)
     least = value - 1e-12 * (1 + np.abs(value))
     for tries in range(_HALVINGS + 1):

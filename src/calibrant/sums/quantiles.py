@@ -1,4 +1,4 @@
-"""Quantile bins: edges that give every bin the same number of samples, for one problem or for many side by side."""
+"""Quantile bins: edges that give every bin the same number of samples, for one or many problems side by side."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .bins import BinMoments
 from .edges import Edges, resolve_n_bins
 from .runs import DistinctScores, Runs
 
-#: Above this number of unweighted rows only the scores are sorted, and their bins looked up.
+#: Above this number of unweighted rows only the scores are sorted, and their bins are looked up.
 _MANY = 20_000
 
 
 @dataclass(frozen=True)
 class QuantileBins:
-    """Sums that an estimator may name: those of bins that hold the same number of samples each.
+    """Specification of sums over bins with the same number of samples each.
 
     Parameters
     ----------
     n_bins : int, "sqrt" or "cbrt"
-        Number of bins, or its rule.
+        Number of bins, or a rule for it.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
-        How a sample is shared by bins; see :class:`calibrant.Binned`.
+        Assignment of samples to bins; see :class:`calibrant.Binned`.
     leftovers : {"spread", "last"}, default "spread"
-        Where samples go that the bins do not share out evenly: over the bins, or all into the last one.
+        Placement of the samples that cannot be divided evenly: over the bins, or all in the last one.
 
     See Also
     --------
     calibrant.estimators.Bins : Bins with known edges.
-    calibrant.Binned : The estimator that reads them (``strategy="quantile"``).
+    calibrant.Binned : The estimator that uses them (``strategy="quantile"``).
 
     Examples
     --------
@@ -49,7 +49,7 @@ class QuantileBins:
     leftovers: str = "spread"
 
     def of(self, problem: Problem) -> BinMoments:
-        """Sums of the samples of one problem, or of many. Cost O(n log n)."""
+        """Sums of the samples of one or many problems. Cost O(n log n)."""
         if problem.weights is None and problem.n_samples > _MANY * len(problem):
             each = []
             for one in problem:
@@ -60,7 +60,7 @@ class QuantileBins:
         return cast(_Placed, problem.sums(_Places(self.n_bins, self.leftovers))).moments(self.mapping)
 
     def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
-        """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,); see :meth:`.bins.Bins.residuals`."""
+        """``Σ w a (outcome - score)`` per bin, (R, B), and ``Σ w``, (R,); see :meth:`.bins.Bins.residuals`."""
         if problem.weights is None and problem.n_samples > _MANY * len(problem):
             sums = self.of(problem if problem.shape else replace(problem, starts=problem.bounds))
             return sums.outcome - sums.score, sums.weight.sum(axis=-1)
@@ -70,7 +70,7 @@ class QuantileBins:
 
 @dataclass(frozen=True)
 class _Places:
-    """Which bin each distinct score lies in: the same for all mappings."""
+    """The bin of each distinct score, which is the same for all mappings."""
 
     n_bins: int | str
     leftovers: str
@@ -83,7 +83,7 @@ class _Places:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Inner edges, flat: the problem of each, the score it lies at, and the runs of the problem that lie below."""
+    """Inner edges, flat: the problem of each, its score, and the number of the problem's runs below it."""
 
     row: IntArray
     value: FloatArray
@@ -93,10 +93,10 @@ class Cuts:
     def of(cls, runs: Runs, n_bins: int | str, leftovers: str = "spread") -> Cuts:
         """Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next.
 
-        When these two are equal the cut lies on them and the whole tie goes left, so equal scores never part. A tie of
-        the smallest or the largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide
-        merge. With ``leftovers="last"`` cut j lies after the ``j floor(n / B)``-th score ; relative
-        weights have no left-overs.
+        If these two are equal the cut lies on them and the whole tie goes left, so equal scores are never split. A tie
+        of the smallest or the largest score, such as an atom at 0 or 1, is separated from the others. Coinciding cuts
+        are merged. With ``leftovers="last"`` cut j lies after the ``j floor(n / B)``-th score; relative
+        weights have no leftovers.
         """
         bins = np.array([resolve_n_bins(n_bins, float(n)) for n in runs.sizes])
         row = np.repeat(np.arange(len(runs)), np.maximum(bins - 1, 0))
@@ -132,9 +132,9 @@ class Cuts:
 
 
 def _reached(runs: Runs, row: IntArray, target: FloatArray, slack: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Run of its problem in which each target weight falls, and each problem's weight up to each run, that included.
+    """Run of its problem in which each target weight falls, and the cumulative weight of each problem per run.
 
-    Whole numbers are added up over all problems at once, which is exact; others a problem at a time.
+    Whole numbers are summed over all problems at once, which is exact; others one problem at a time.
     """
     if runs.integral:
         sums = runs.weight_sums
@@ -149,9 +149,9 @@ def _reached(runs: Runs, row: IntArray, target: FloatArray, slack: FloatArray) -
 
 
 def _middle(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Midway between scores; the lower one where neighbouring floats have no number between them.
+    """Midpoint between scores; the lower one if there is no float between them.
 
-    Every cut comes from here: two between the same scores are one number, to the last digit.
+    All cuts are computed here: two between the same scores are the same number, to the last digit.
     """
     middle = below + (above - below) / 2
     return np.where(middle < above, middle, below)
@@ -226,9 +226,9 @@ class _Placed:
         return np.asarray(sums.reshape(rows, width), dtype=np.float64)
 
     def _shares(self, mapping: str) -> tuple[IntArray, FloatArray]:
-        """Lower bin of each run and the share of the bin above; see :func:`.shares.linear_shares`.
+        """Lower bin of each run and the share of the bin above; see :func:`.bins.linear_shares`.
 
-        Above a problem's last centre the last bin is the lower one, and the bin above gets nothing.
+        Above a problem's last centre the last bin is the lower one, and the share of the bin above is 0.
         """
         s, counts = self.runs.scores, self.runs.counts
         rows, width = len(self.runs), self.values.shape[1] - 1
@@ -250,7 +250,7 @@ class _Placed:
 
 
 def stacked(edges: Sequence[Edges]) -> Edges:
-    """Edges of many problems as one value, NaN behind a problem's last."""
+    """Combine the edges of many problems, with NaN after a problem's last."""
     most = max(e.n_bins for e in edges)
     values = np.full((len(edges), most + 1), np.nan)
     for row, e in zip(values, edges, strict=True):
@@ -306,7 +306,7 @@ def quantile_edges(
 
 
 def _off_the_ends(cuts: FloatArray, tied: AnyArray, ordered: FloatArray) -> FloatArray:
-    """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
+    """Move cuts on the smallest score up, and on the largest down, to the midpoint to the next distinct score."""
     least, most = ordered[[0, -1]]
     if least == most:
         return cuts

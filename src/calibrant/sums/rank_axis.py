@@ -25,7 +25,7 @@ class RankMoments(Sums):
     size : float, or ndarray of shape (…)
         Sample size.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
+        Design effects of parts of the residuals, for rows in groups; see :class:`.base.Shared`.
     """
 
     count: Annotated[FloatArray, summed("m")]
@@ -41,12 +41,12 @@ class RankMoments(Sums):
 
     @property
     def ranked(self) -> RankMoments:
-        """These."""
+        """The counts themselves."""
         return self
 
     @property
     def mean_score(self) -> FloatArray:
-        """Mean score at each node; NaN where there is none."""
+        """Mean score at each node; NaN for empty nodes."""
         nothing: FloatArray = np.full(self.count.shape, np.nan)
         return np.divide(self.score, self.count, out=nothing, where=self.count > 0)
 
@@ -58,7 +58,7 @@ class RankMoments(Sums):
     def resampled(self, count: FloatArray, positive: FloatArray) -> RankMoments:
         """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
 
-        Of many problems, as many samples of each, one problem after the other.
+        Many problems have equally many samples each, one problem after the other.
         """
         blocks = len(positive) // len(count)
         score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))

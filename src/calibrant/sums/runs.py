@@ -1,4 +1,4 @@
-"""`Runs`: the distinct scores of samples in ascending order, with what lies on each of them."""
+"""`Runs`: the distinct scores of samples in ascending order, with sums per score."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from .base import Sums, common, flat, summed
 
 @dataclass(frozen=True, eq=False)
 class Runs(Sums):
-    """Sums over equal scores. Samples with one score cannot be told apart, so they are never parted.
+    """Sums per distinct score. Samples with equal scores are indistinguishable and never split.
 
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        Distinct scores, ascending, float64; of many problems, those of one after those of another.
+        Distinct scores, ascending, float64; for many problems, concatenated.
     weight, outcome, square : ndarray of shape (m,)
-        ``Σ w``, ``Σ w o`` and ``Σ w²`` of the samples on each score. Samples of weight 0 are absent.
+        ``Σ w``, ``Σ w o`` and ``Σ w²`` of the samples with each score. Samples of weight 0 are absent.
     n_rows : ndarray of shape (R,)
-        Rows with weight.
+        Number of rows with weight.
     integral : bool
         Whether the weights count repeats.
     bounds : ndarray of shape (R + 1,)
-        Where the runs of each problem begin, and the end of the last one's.
+        Starts of the runs of each problem, and the end of the last ones.
     n_samples : int, or ndarray of shape (R,)
-        Rows, those without weight included.
+        Number of rows, including those without weight.
     parts : ndarray of shape (…, 5) or None
         Design effects of parts of the residuals, for rows in groups; see :class:`.base.Shared`.
     grouped : bool
-        Whether rows are correlated in groups: ``square`` then has their design effect, and of repeats too.
+        Whether rows are correlated within groups: ``square`` then includes their design effect, also for repeats.
     domain : (float, float)
-        Where scores can lie.
+        Range of possible scores.
     eps : float
-        Scores that differ by less are the same.
+        Rounding unit of the scores.
 
     See Also
     --------
-    calibrant.estimators.DistinctScores : Names them, in an estimator.
-    calibrant.estimators.GridMoments : Counts on a grid, whose number does not grow.
+    calibrant.estimators.DistinctScores : The specification used by estimators.
+    calibrant.estimators.GridMoments : Counts on a grid, whose size is fixed.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Runs(Sums):
 
     @classmethod
     def of(cls, problem: Problem) -> Runs:
-        """Runs of the samples of one problem or of many. Cost O(n log n)."""
+        """Runs of the samples of one or many problems. Cost O(n log n)."""
         p = problem.ordered
         s, o, w, row = p.scores, p.outcomes, p.weights, p.row
         first = np.ones(s.size, dtype=bool)
@@ -94,7 +94,7 @@ class Runs(Sums):
         return len(self.bounds) - 1
 
     def __getitem__(self, index: Any) -> Runs:
-        """Runs of one of many problems, or of neighbouring ones."""
+        """Runs of one of many problems, or of consecutive ones."""
         alone = not isinstance(index, slice)
         some = slice(index, index + 1) if alone else index
         a, b, _ = some.indices(len(self))
@@ -145,12 +145,12 @@ class Runs(Sums):
         )
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> Runs:
-        """Runs of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        """Runs of rows in groups, by design effects (R, 5); ``each`` (R,) are the variance sums of independent rows."""
         square = (self.weight if self.integral else self.square) * effects[self.row, 0]
         return replace(self, square=square, grouped=True, parts=each[:, None] * effects)
 
     def check(self) -> None:
-        """ValueError unless these can be the runs of rows."""
+        """Raise ValueError unless these are possible runs of rows."""
         super().check()
         need(self.bounds[0] == 0 and self.bounds[-1] == self.size, "bounds must be of these runs")
         need(np.diff(self.bounds) >= 0, "bounds must ascend")
@@ -161,17 +161,17 @@ class Runs(Sums):
 
     @property
     def size(self) -> int:
-        """Distinct scores m, of all problems."""
+        """Number m of distinct scores of all problems."""
         return self.scores.size
 
     @cached_property
     def counts(self) -> IntArray:
-        """Distinct scores of each problem, (R,)."""
+        """Number of distinct scores per problem, (R,)."""
         return np.diff(self.bounds)
 
     @cached_property
     def row(self) -> IntArray:
-        """The problem that each run belongs to, (m,)."""
+        """Index of the problem of each run, (m,)."""
         return np.repeat(np.arange(len(self)), self.counts)
 
     @cached_property
@@ -188,7 +188,7 @@ class Runs(Sums):
         return np.divide(self.totals**2, squares, out=np.zeros(len(self)), where=squares > 0)
 
     def blocks(self, numbers: int) -> Iterator[Runs]:
-        """Neighbouring problems at a time, with about ``numbers`` runs."""
+        """Iterate over blocks of consecutive problems with about ``numbers`` runs."""
         first = 0
         while first < len(self):
             end = int(np.searchsorted(self.bounds, self.bounds[first] + numbers, side="right")) - 1
@@ -197,7 +197,7 @@ class Runs(Sums):
             first = end
 
     def table(self, *values: FloatArray) -> list[FloatArray]:
-        """Values of the runs as tables (R, most), with 0 behind a problem's last."""
+        """Values of the runs as tables (R, most), with 0 after a problem's last."""
         m = int(self.counts.max(initial=0))
         if m * len(self) == self.size:
             return [v.reshape(len(self), m) for v in values]
@@ -226,7 +226,7 @@ class Runs(Sums):
 
     @cached_property
     def middles(self) -> FloatArray:
-        """Midpoints between neighbouring scores, shape (m - 1,); the lower one where floats leave no room."""
+        """Midpoints between adjacent scores, shape (m - 1,); the lower one if there is no float between them."""
         below, above = self.scores[:-1], self.scores[1:]
         middle = below + (above - below) / 2
         return np.where(middle < above, middle, below)
@@ -240,7 +240,7 @@ class Runs(Sums):
 
     @property
     def trials(self) -> FloatArray:
-        """Outcomes on each score, in rows: what is resampled are outcomes, and scores stay."""
+        """Number of outcomes per score, in rows: outcomes are resampled at fixed scores."""
         counted = self.integral and not self.grouped
         return np.round(self.weight if counted else self.weight**2 / self.square)
 
@@ -256,12 +256,12 @@ class Runs(Sums):
 
 @dataclass(frozen=True)
 class DistinctScores:
-    """Sums that an estimator may name: those on each distinct score, which grow with their number.
+    """Specification of sums per distinct score, which grow with the number of distinct scores.
 
     See Also
     --------
     calibrant.estimators.Runs : The sums.
-    calibrant.estimators.Grid : Sums whose number does not grow.
+    calibrant.estimators.Grid : Counts of fixed size.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from ..data.types import AnyArray, FloatArray
 #: Up to this many cells a matrix product beats two cosine transforms.
 _MATRIX_CELLS = 256
 _TILE = 1 << 18
-#: From this many steps on a sampled Gaussian's transform is known, and from there on without its images.
+#: Steps from which a sampled Gaussian's transform is known in closed form, and from which it needs no images.
 _SAMPLED, _ONE_IMAGE = 0.5, 3.0
 #: Grid nodes smoothed at a time.
 _BLOCK = 1 << 16
@@ -22,7 +22,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel: its (unnormalised) profile at ``u`` standard deviations and its half-width in them."""
+    """A kernel: its (unnormalised) profile at ``u`` standard deviations, and its half-width in these units."""
 
     profile: Callable[[FloatArray], FloatArray]
     support: float
@@ -54,12 +54,12 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Smoother:
-    """Smooths counts on ``cells + 1`` nodes by a kernel whose standard deviation is ``width`` grid steps.
+    """Smoother of counts on ``cells + 1`` nodes by a kernel whose standard deviation is ``width`` grid steps.
 
-    The counts are continued beyond both ends as in a mirror, endlessly, and convolved with the kernel. An even
+    The counts are mirrored repeatedly at both ends and convolved with the kernel. An even
     periodic sequence is diagonalised by the DCT-I, so ``smooth`` is two transforms and a product, whatever
     the kernel and the width: O(G log G). ``quadrature`` are the trapezoid weights that integrate the result;
-    ``quadrature @ smooth(c)`` equals ``c.sum()``: nothing leaks through the ends.
+    ``quadrature @ smooth(c)`` equals ``c.sum()``: no mass is lost through the ends.
     """
 
     cells: int
@@ -85,7 +85,7 @@ class Smoother:
         return float(self._periodised[0])
 
     def __call__(self, counts: FloatArray) -> FloatArray:
-        """:meth:`smooth`, by the faster of the two ways: a matrix on small grids, else the transform."""
+        """:meth:`smooth` by the faster of two methods: a matrix on small grids, else the transform."""
         return counts @ self.matrix if self.cells <= _MATRIX_CELLS else self.smooth(counts)
 
     @cached_property
@@ -102,7 +102,7 @@ class Smoother:
         return weights
 
     def smooth(self, counts: FloatArray) -> FloatArray:
-        """Smoothed counts a node (last axis), such that ``quadrature @ result`` is the total count."""
+        """Smoothed counts per node (last axis), such that ``quadrature @ result`` is the total count."""
         from scipy.fft import dct, idct
 
         mirrored = counts.astype(np.float64)
@@ -112,15 +112,15 @@ class Smoother:
 
     @property
     def diagonal(self) -> FloatArray:
-        """Weight of a sample at its own node, its mirror images included, for every node."""
+        """Weight of a sample at its own node, including its mirror images, for every node."""
         twice = 2 * np.arange(self.cells + 1)
         image = self._periodised[np.minimum(twice, 2 * self.cells - twice)]
         return np.asarray(self._periodised[0] + image)
 
     def smooth_squares(self, counts: FloatArray) -> FloatArray:
-        """Sums of counts (1-D) with the squares of the weights that :meth:`smooth` gives them. Cost O(G²).
+        """Sums of counts (1-D) with the squares of the weights of :meth:`smooth`. Cost O(G²).
 
-        The weight of a sample near an end is the sum of the kernel's and of its image's, so its square is not the
+        The weight of a sample near an end is the sum of those of the kernel and of its image, so its square is not
         smoothing by a squared kernel.
         """
         g = self.cells
@@ -136,7 +136,7 @@ class Smoother:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The same map as a dense matrix M, ``smooth(c) = c @ M``; for small grids and many vectors."""
+        """Smoothing as a dense matrix M, ``smooth(c) = c @ M``, for small grids and many vectors."""
         g = self.cells
         i = np.arange(g + 1)
         near = self._periodised[np.abs(i[:, None] - i[None, :])]
@@ -147,12 +147,12 @@ class Smoother:
 
     @cached_property
     def squares(self) -> FloatArray:
-        """Squares of the matrix' entries."""
+        """Squared entries of the matrix."""
         return self.matrix**2
 
 
 def smoothed(counts: FloatArray, transform: FloatArray) -> FloatArray:
-    """Counts (…, R, G + 1) smoothed, each problem by its own kernel: what :meth:`Smoother.smooth` does for one.
+    """Counts (…, R, G + 1) smoothed with one kernel per problem, as :meth:`Smoother.smooth` does for one.
 
     ``transform`` is the kernels' :func:`spectrum`, (R, G + 1).
     """
@@ -167,7 +167,7 @@ def smoothed(counts: FloatArray, transform: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Smoothers:
-    """Smooth counts (…, R, G + 1), each of R problems by its own kernel with a transform (R, G + 1)."""
+    """Smoother of counts (…, R, G + 1), with one kernel per problem, given by transforms (R, G + 1)."""
 
     transform: FloatArray
 
@@ -208,9 +208,9 @@ def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
 
 
 def by_cells(wanted: FloatArray, least: int, most: int, together: int | None = None) -> Iterator[tuple[int, AnyArray]]:
-    """Problems by the smallest power of two, from ``least`` to ``most``, that is at least ``wanted`` cells.
+    """Group problems by the smallest ``least`` times a power of two, up to ``most``, of at least ``wanted`` cells.
 
-    Of ``together`` problems, or of as many as stay in the cache.
+    Groups have ``together`` problems, or as many as fit into the cache.
     """
     cells = np.full(wanted.shape, min(least, most))
     while (short := (cells < wanted) & (cells < most)).any():
@@ -223,7 +223,7 @@ def by_cells(wanted: FloatArray, least: int, most: int, together: int | None = N
 
 
 def peak_of(transform: FloatArray) -> FloatArray:
-    """Weight of a sample at its own node under kernels with a transform (R, G + 1): the transform back, at 0."""
+    """Weight of a sample at its own node under kernels with transforms (R, G + 1): the inverse transform at 0."""
     cells = transform.shape[-1] - 1
     return np.asarray((2 * transform.sum(axis=-1) - transform[:, 0] - transform[:, -1]) / (2 * cells))
 

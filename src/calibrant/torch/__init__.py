@@ -1,7 +1,7 @@
 """PyTorch: differentiable calibration errors as losses, a streaming metric, and scalers (extra ``torch``).
 
-Losses take logits, work under autocast, and are traced whole by ``torch.compile(..., fullgraph=True)``. The metric
-needs torchmetrics too.
+Losses take logits, work under autocast, and are traced whole by ``torch.compile(..., fullgraph=True)``. The metric also
+needs torchmetrics.
 """
 
 import lazy_loader

@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-#: How far rows of probabilities may be from a sum of 1: some ten roundings, and as much as the core allows.
+#: How far rows of probabilities may be from a sum of 1: about ten rounding errors, and as much as the core allows.
 _SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 8e-2}
 
 
 def check_dense(name: str, tensor: Tensor) -> None:
-    """Judge whether a tensor has numbers that are there."""
+    """Check that a tensor is dense, with real numbers."""
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta or tensor.is_complex():
         kind = "a meta tensor" if tensor.is_meta else f"{tensor.dtype}, {tensor.layout}"
         raise ValueError(f"{name} must be a dense tensor of real numbers; got {kind}")
 
 
 def check_pair(name: str, scores: Tensor, target: Tensor, shape: str, *, boolean: bool = False) -> None:
-    """Judge kinds and shapes of scores, ``(N, …)`` or ``(N, K, …)``, and of class indices (or truth values)."""
+    """Check types and shapes of scores, ``(N, …)`` or ``(N, K, …)``, and of class indices (or truth values)."""
     for what, tensor in ((name, scores), ("target", target)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{what} must be a torch.Tensor; got {type(tensor).__name__}")
@@ -38,7 +38,7 @@ def flattened(scores: Tensor) -> Tensor:
 
 
 def rows_that_count(target: Tensor, k: int, ignore_index: int | None) -> Tensor:
-    """Which rows of class indices (n,) are not ignored; ValueError where such a row has none of the classes."""
+    """Which rows of class indices (n,) are not ignored; ValueError if such a row has none of the classes."""
     valid = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
     wrong = valid & ~((target >= 0) & (target < k))
     if bool(wrong.any()):
@@ -49,7 +49,7 @@ def rows_that_count(target: Tensor, k: int, ignore_index: int | None) -> Tensor:
 
 
 def check_probabilities(name: str, p: Tensor) -> None:
-    """Judge values: in [0, 1], and of rows a sum of 1."""
+    """Check that values are in [0, 1] and that rows sum to 1."""
     if not p.shape[0]:
         return
     if not (torch.isfinite(p).all() and p.min() >= 0 and p.max() <= 1):

@@ -1,4 +1,4 @@
-"""Averages over the other samples with Dirichlet kernels, in tiles that are computed again in the backward pass."""
+"""Averages over the other samples with Dirichlet kernels, in tiles that are recomputed in the backward pass."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-#: Weights of a tile; a backward pass holds two tiles at once, three with squares.
+#: Weights of a tile; a backward pass keeps two tiles at once, three with squares.
 TILE = 1 << 19
 #: Powers of 2 are about twice as fast as those of e.
 LOG2E = math.log2(math.e)
-#: Logarithms (in base 2) of weights that count as none: far below rounding, and squares of others are no subnormal
+#: Logarithms (in base 2) of weights that are treated as 0: far below rounding, and squares of others are not subnormal
 #: numbers, with which a CPU is several times slower.
 LEAST = {torch.float32: -60.0, torch.float64: -500.0}
 
 
 class NeighbourMeans(NamedTuple):
-    """``Σ w v`` around every sample without itself; ``Σ w² v'`` and ``Σ w²`` where there are values v'."""
+    """``Σ w v`` around every sample without itself; ``Σ w² v'`` and ``Σ w²`` if there are values v'."""
 
     mean: Tensor
     second: Tensor | None
@@ -56,9 +56,9 @@ def around(
 class _Averages(torch.autograd.Function):
     """``softmax(left @ rightᵀ)`` without its diagonal, times values; and its squares, times other values.
 
-    The weights are never kept: the backward pass computes each tile again, from the logarithms (in base 2) of the row
-    sums at once as they end up. With ``r`` the row sums of weights times their slopes, which are ``mean · slope`` and
-    need no weights, the slope of a logit is ``w (slope - r)``.
+    The weights are never stored: the backward pass recomputes each tile, already normalised, from the logarithms (in
+    base 2) of the row sums. With ``r`` the row sums of weights times their slopes, which are ``mean · slope`` and need
+    no weights, the slope of a logit is ``w (slope - r)``.
     """
 
     @staticmethod
@@ -125,12 +125,12 @@ class _Averages(torch.autograd.Function):
 
 
 def _powers(logs: Tensor) -> Tensor:
-    """Powers of 2, in place; where it saves time, those that would be next to nothing are nothing."""
+    """Powers of 2, in place; where it saves time, negligible ones are set to 0."""
     return (torch.threshold_(logs, LEAST[logs.dtype], -torch.inf) if logs.is_cpu else logs).exp2_()
 
 
 def _tiles(left: Tensor, right: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Rows and the logarithms of their weights, which the caller may overwrite; one tile's memory serves for all."""
+    """Rows and the logarithms of their weights, which the caller may overwrite; one tile's memory is reused for all."""
     n = left.shape[0]
     step = min(n, max(1, TILE // max(n, 1)))
     memory = left.new_empty(step, n)

@@ -1,4 +1,4 @@
-"""Sums of a size that rows do not change, in pairs of numbers: one, and the rounding error that it has."""
+"""Sums of fixed size, whatever the number of rows, in pairs of numbers: a sum and its rounding error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..sums import BinMoments, Bins, Grid
 from ..sums.edges import EDGE_UNITS, Edges
 from ..sums.grid import GRID_CELLS, GridMoments
 
-#: In float32, values are split at this unit and summed over so many rows: sums of the upper parts are then exact.
+#: In float32, values are split at this unit and summed over this many rows: sums of the upper parts are then exact.
 _UNIT, _TILE = 2.0**-11, 1 << 13
 
 
@@ -32,7 +32,7 @@ def added(stacked: Tensor) -> Tensor:
 
 
 def as_double(pair: Tensor) -> FloatArray:
-    """Numbers (…) of pairs (2, …), as float64 on the processor."""
+    """Numbers (…) of pairs (2, …), as float64 on the CPU."""
     return np.asarray(pair.detach().cpu().double().sum(dim=0))
 
 
@@ -56,7 +56,7 @@ def _add(pair: Tensor, value: Tensor) -> None:
 
 
 def resolved(estimator: str | Estimator) -> CellEstimator:
-    """Judge the estimator."""
+    """Check the estimator."""
     chosen = as_estimator(estimator, EmpiricalBayes())
     if not isinstance(chosen, CellEstimator):
         raise ValueError(f"estimator must work on grid counts or be Binned with fixed edges; got {received(estimator)}")
@@ -64,7 +64,7 @@ def resolved(estimator: str | Estimator) -> CellEstimator:
 
 
 def sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> StreamedSums:
-    """Sums as the estimator names them."""
+    """Sums that the estimator needs."""
     needs = estimator._needs(domain)
     if isinstance(needs, Grid):
         return _Grids(domain)
@@ -85,7 +85,7 @@ class StreamedSums(ABC):
     size: int
 
     def empty(self, problems: int) -> Tensor:
-        """Pairs of no row, (2, problems, rows, size)."""
+        """Pairs without rows, (2, problems, rows, size)."""
         return torch.zeros((2, problems, self.rows, self.size), dtype=torch.float64)
 
     def add(self, pairs: Tensor, scores: Tensor, outcomes: Tensor, eps: float) -> None:
@@ -109,7 +109,7 @@ class StreamedSums(ABC):
 
 
 def _rows_of(sums: FloatArray) -> IntArray:
-    """Rows of each problem: counts were shared between nodes, and their sums are whole but for rounding."""
+    """Rows of each problem: counts were shared between nodes, and their sums are whole up to rounding."""
     return np.asarray(np.rint(sums[:, 0].sum(axis=-1)), dtype=np.intp)
 
 
@@ -123,7 +123,7 @@ def _exact(value: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class _Grids(StreamedSums):
-    """Linear-binned counts of all samples and of the positives: what `Grid` names."""
+    """Linear-binned counts of all samples and of the positives, as `Grid` requires."""
 
     domain: tuple[float, float]
     rows = 2
@@ -143,7 +143,7 @@ class _Grids(StreamedSums):
 
 @dataclass(frozen=True)
 class _Bins(StreamedSums):
-    """Samples, sums of scores and of outcomes a bin: what `Bins` names."""
+    """Samples, sums of scores and of outcomes per bin, as `Bins` requires."""
 
     edges: Edges
     rows = 3

@@ -1,9 +1,9 @@
-"""Differentiable calibration errors of logits, for training; the same numbers as the NumPy core.
+"""Differentiable calibration errors of logits, for training; the same values as the NumPy core.
 
 Logits have the classes in dimension 1, as in :func:`torch.nn.functional.cross_entropy`: (N, K), or (N, K, d1, …) with
-targets (N, d1, …), each place a row. All take ``ignore_index``, as PyTorch's own losses do: rows with this target are
-ignored, averages are over the others (0 if there are none), and ``reduction="none"`` gives 0 for them. Any other target
-outside 0 … K - 1 raises ValueError.
+targets (N, d1, …), each position a row. All take ``ignore_index``, as PyTorch's own losses do: rows with this target
+are ignored, averages are over the others (0 if there are none), and ``reduction="none"`` gives 0 for them. Any other
+target outside 0 … K - 1 raises ValueError.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ def dirichlet_kernel_error(
     target : Tensor of shape (N,) or (N, d1, …)
         Indices of the observed classes.
     bandwidth : float or "auto", default "auto"
-        The bandwidth h > 0 of the kernels. ``"auto"`` is made for measuring: for a batch it is so wide that a penalty
-        hardly acts; choose 0.001 or so on validation rows.
+        The bandwidth h > 0 of the kernels. ``"auto"`` is meant for estimation: for a batch it is so wide that a penalty
+        has little effect; choose about 0.001 on validation rows.
     norm : float, default 1
         The power p ≥ 1 of the error, finite. The p-th power is returned: a root has no gradient at 0.
     orientation : {"data", "query"}, default "data"
-        Around which of two vectors a kernel is centred; see :class:`calibrant.estimators.DirichletKernel`.
+        Which of two vectors a kernel is centred on; see :class:`calibrant.estimators.DirichletKernel`.
     debias : None, "ratio", "square" or "cross", default None
         Which bias is subtracted; see :class:`calibrant.estimators.DirichletKernel`. None: the published estimator.
     residual : bool, default False
-        Whether residuals are smoothed in place of outcomes.
+        Whether residuals are smoothed instead of outcomes.
     notion : {"canonical", "classwise", "confidence"}, default "canonical"
-        Whole vectors; each class against the rest, mean over classes (the literature's marginal error is the sum); or
-        the largest probability, and whether it was right (its top-label error). The last two have Beta kernels.
+        Whole vectors; each class against the rest, averaged over classes (the literature's marginal error is the sum);
+        or the largest probability, and whether it was correct (its top-label error). The last two use Beta kernels.
     ignore_index : int, default -100
         Rows with this target are ignored.
 
     Returns
     -------
     Tensor
-        Scalar, in float32 at least, under autocast too. 0 for a single sample. Debiased ones are signed.
+        Scalar, in float32 at least, also under autocast. 0 for a single sample. Debiased values can be negative.
 
     See Also
     --------
@@ -78,9 +78,9 @@ def dirichlet_kernel_error(
 
     Notes
     -----
-    Cost O(N² K) (``"confidence"``: O(N²)), memory O(N K) and a few tiles of 2¹⁹ weights: tiles are computed again in
-    the backward pass. Samples without an unbiased square (a single neighbour outweighs all others) are left out, as in
-    the core.
+    Cost O(N² K) (``"confidence"``: O(N²)), memory O(N K) and a few tiles of 2¹⁹ weights: tiles are recomputed in the
+    backward pass. Samples without an unbiased square (a single neighbour outweighs all others) are left out, as in the
+    core.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def _kernel_power(logs: Tensor, outcome: Tensor, kernel: DirichletKernel, p: flo
 
 
 def _unbiased_square(near: NeighbourMeans) -> tuple[Tensor, Tensor]:
-    """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where there is one; squares were asked for."""
+    """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where it exists; needs squares."""
     known = 1 - near.concentration > LEAST
     rest = torch.where(known, 1 - near.concentration, torch.ones_like(near.concentration))[:, None]
     return (near.mean.square() - (0 if near.second is None else near.second)) / rest, known
@@ -168,16 +168,16 @@ def brier_sharpness(
     Parameters
     ----------
     gamma : float, default 0.1
-        The factor γ ≥ 0; from 1 on it stands for no λ.
+        The factor γ ≥ 0; values from 1 on correspond to no λ.
     debias : {None, "square", "cross"}, default "square"
-        How ``‖E[y | f]‖²`` is found from Ê of the other rows: ``Ê²``, which counts noise as sharpness; its unbiased
-        square ``(Ê² - Σw²y) / (1 - Σw²)`` (the denominator as it should be, not as eq. 7 prints it); or
-        ``2 Ê·y`` less that, of which the error by blur is of the second order.
+        How ``‖E[y | f]‖²`` is estimated from Ê of the other rows: ``Ê²``, which counts noise as sharpness; its unbiased
+        square ``(Ê² - Σw²y) / (1 - Σw²)`` (with the correct denominator, not that printed in eq. 7); or ``2 Ê·y`` minus
+        that, whose smoothing error is of second order.
 
     Returns
     -------
     Tensor
-        Scalar, in float32 at least; 0 for no row and the Brier score for one. In [0, 2 + γ] with ``debias=None``.
+        Scalar, in float32 at least; 0 without rows and the Brier score for one row. In [0, 2 + γ] with ``debias=None``.
 
     See Also
     --------
@@ -185,8 +185,8 @@ def brier_sharpness(
 
     Notes
     -----
-    Cost O(N² K), memory O(N K) and a few tiles. The class frequencies' own ``‖mean y‖²`` is part of the sharpness here
-    and has no slope; :attr:`calibrant.results.Estimate.details` leaves it out.
+    Cost O(N² K), memory O(N K) and a few tiles. The ``‖mean y‖²`` of the class frequencies is part of the sharpness
+    here and has no gradient; :attr:`calibrant.results.Estimate.details` excludes it.
 
     References
     ----------
@@ -225,9 +225,9 @@ def mmce(
 ) -> Tensor:
     r"""Maximum mean calibration error of the confidences, ``√(1/n² Σ_ij e^(-|c_i - c_j|/ν) (r_i - c_i)(r_j - c_j))``.
 
-    c is the largest probability, r whether it was right, ν the bandwidth. The value of
-    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` on the notion ``"confidence"``. Where the square is
-    below 1e-12 the root has slope 0; ``squared=True`` returns the square. Cost O(N²), memory O(N) and a tile.
+    c is the largest probability, r whether it was correct, ν the bandwidth. The value equals that of
+    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` for the notion ``"confidence"``. If the square is
+    below 1e-12 the root has gradient 0; ``squared=True`` returns the square. Cost O(N²), memory O(N) and a tile.
 
     Parameters
     ----------
@@ -292,13 +292,13 @@ def focal_loss(
 ) -> Tensor:
     """Focal loss ``-(1 - p)^γ log p`` of the probability p of the target class.
 
-    ``gamma="fl-53"``: γ = 5 where p < 0.2, else 3, sample by sample (Mukhoti et al., 2020, *Calibrating deep neural
-    networks using focal loss*); a number ≥ 0 for every sample (Lin et al., 2017). 0 is cross-entropy.
+    ``gamma="fl-53"``: γ = 5 for samples with p < 0.2, else 3 (Mukhoti et al., 2020, *Calibrating deep neural networks
+    using focal loss*); a number ≥ 0 for every sample (Lin et al., 2017). 0 is cross-entropy.
 
     Parameters
     ----------
     gamma : float ≥ 0 or "fl-53", default "fl-53"
-        The exponent γ; 0 is cross-entropy. ``"fl-53"``: 5 where p < 0.2, else 3, sample by sample.
+        The exponent γ; 0 is cross-entropy. ``"fl-53"``: 5 for samples with p < 0.2, else 3.
 
     Returns
     -------
@@ -341,20 +341,20 @@ def soft_binned_ece(
     *,
     ignore_index: int = -100,
 ) -> Tensor:
-    r"""Soft-binned ECE of the confidences: bins that share a sample by its distance from their centres.
+    r"""Soft-binned ECE of the confidences: bins share each sample by its distance from their centres.
 
     .. math:: \Big(\sum_b \frac{S_b}{n} |A_b - C_b|^p\Big)^{1/p}, \qquad
         u_{ib} = \mathrm{softmax}_b\big(-(c_i - \xi_b)^2 / T\big)
 
     with ``S_b = Σ_i u_ib`` and the shared means A of the outcome and C of the confidence; ξ are the centres of
-    ``n_bins`` equal bins. T → 0 is the binned ECE. Where the sum is below 1e-12 the root has slope 0.
+    ``n_bins`` equal bins. T → 0 gives the binned ECE. If the sum is below 1e-12 the root has gradient 0.
 
     Parameters
     ----------
     n_bins : int, default 15
         Number of bins.
     temperature : float, default 0.01
-        How soft bins are: T > 0.
+        Softness T > 0 of the bins.
     norm : float, default 2
         The power p ≥ 1 of the error.
 
@@ -402,7 +402,7 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}, default "mean"
-        How the rows are put together: by their mean, by their sum, or not.
+        How rows are combined: by their mean, by their sum, or not at all.
 
     Returns
     -------
@@ -430,8 +430,8 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
 def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
     """Difference between confidence and accuracy of a batch, ``|1/n Σ c_i - 1/n Σ r_i|``, in [0, 1].
 
-    c is the largest probability, r whether it was right (which has no slope): calibration in the large of the
-    confidences. 0 with a slope of 0 where they agree to the last digit. Cost O(N K).
+    c is the largest probability, r whether it was correct (which has no gradient): calibration in the large of the
+    confidences. If both means are equal, the value and its gradient are 0. Cost O(N K).
 
     Returns
     -------
@@ -464,9 +464,9 @@ def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
 
 
 def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
-    """Minus the entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: the penalty of certainty.
+    """Negative entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: a penalty on confidence.
 
-    The target only says which rows are ignored. Cost O(N K).
+    The target only determines which rows are ignored. Cost O(N K).
 
     Returns
     -------
@@ -509,7 +509,7 @@ def _reduce(values: Tensor, reduction: str, place: Place) -> Tensor:
 
 
 def _nothing(logits: Tensor) -> Tensor:
-    """0 with a slope of 0: a batch without a row to learn from."""
+    """0 with gradient 0, for a batch without rows to learn from."""
     return log_probabilities(logits)[0].sum() * 0.0
 
 
@@ -521,7 +521,7 @@ def check_dirichlet(
     residual: bool,
     notion: str = "canonical",
 ) -> float:
-    """Judge the arguments as the core does; bandwidths that are sought are not for training."""
+    """Check the arguments as the core does; bandwidths selected from data are not for training."""
     if isinstance(bandwidth, str) and bandwidth != "auto":
         raise ValueError(f"bandwidth must be 'auto' or a number in [1e-12, 1e3]; got {received(bandwidth)}")
     check_choice("notion", notion, NOTIONS)
@@ -538,7 +538,7 @@ class Place(NamedTuple):
 
 
 def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Place]:
-    """Rows (n, K) and classes (n,) where the target is a class, and their place, with the arguments judged.
+    """Rows (n, K) and classes (n,) where the target is a class, and their place, after checking the arguments.
 
     A compiled graph has fixed shapes: there every target must be a class, which is asserted in it.
     """

@@ -1,4 +1,4 @@
-"""Calibration losses as modules; ``forward(logits, target)`` and ``ignore_index``, as PyTorch's own."""
+"""Calibration losses as modules, with ``forward(logits, target)`` and ``ignore_index`` as PyTorch's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Loss(nn.Module):
     Parameters
     ----------
     weight : float, default 1.0
-        Factor of the value, which is added to the cross-entropy.
+        Factor of the value, for adding it to the cross-entropy.
     """
 
     _function: ClassVar[Callable[..., Tensor]]
@@ -52,12 +52,12 @@ class _Loss(nn.Module):
 
 @dataclass(eq=False, repr=False)
 class DirichletKernelLoss(_Loss):
-    """``weight`` times :func:`.functional.dirichlet_kernel_error`. KDE-XE is cross-entropy plus this.
+    """:func:`.functional.dirichlet_kernel_error` times ``weight``; KDE-XE is cross-entropy plus this.
 
     Parameters
     ----------
     weight : float, default 1.0
-        The factor λ; Popordanoska et al. (2022) take 0.001 to 0.2.
+        The factor λ; Popordanoska et al. (2022) use 0.001 to 0.2.
 
     See Also
     --------
@@ -95,7 +95,7 @@ class MMCELoss(_Loss):
     See Also
     --------
     calibrant.estimators.KernelCalibrationError : The estimator.
-    calibrant.torch.SoftBinnedECELoss : Bins in place of kernels.
+    calibrant.torch.SoftBinnedECELoss : Bins instead of kernels.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class SoftBinnedECELoss(_Loss):
     See Also
     --------
     calibrant.Binned : The estimator with hard bins.
-    calibrant.torch.MMCELoss : Kernels in place of bins.
+    calibrant.torch.MMCELoss : Kernels instead of bins.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class BrierLoss(_Loss):
 
     See Also
     --------
-    calibrant.brier_score : The score of arrays.
+    calibrant.brier_score : The score for arrays.
     calibrant.torch.BrierSharpnessLoss : With its calibration part emphasised.
 
     Examples
@@ -222,7 +222,7 @@ class DCALoss(_Loss):
 
     See Also
     --------
-    calibrant.torch.ConfidencePenaltyLoss : Another penalty of confidence.
+    calibrant.torch.ConfidencePenaltyLoss : Another penalty on confidence.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class ConfidencePenaltyLoss(_Loss):
     Parameters
     ----------
     weight : float, default 0.1
-        Factor of the value, which is added to the cross-entropy.
+        Factor of the value, for adding it to the cross-entropy.
 
     See Also
     --------

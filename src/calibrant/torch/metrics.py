@@ -1,4 +1,4 @@
-"""A streaming metric: sums over bins or grid nodes, so that batches, devices and processes add up."""
+"""A streaming metric, from sums over bins or grid nodes that add up over batches, devices and processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DTYPES = {name: value for value in (torch.float32, torch.float64) for name in (
 
 
 class CalibrationError(Metric):
-    """Calibration error of a stream of batches, the same number as :func:`calibrant.calibration_error` of all rows.
+    """Calibration error of a stream of batches, equal to :func:`calibrant.calibration_error` of all rows.
 
     Parameters
     ----------
@@ -35,45 +35,45 @@ class CalibrationError(Metric):
         ``Density``, ``ResidualKernel``, ``AdaptiveKernel``), or :class:`calibrant.Binned` with fixed edges and hard
         mapping.
     notion : str, default "confidence"
-        ``"confidence"``; ``"classwise"``; ``"class-specific"``: of the positive class of probabilities (N,) or
-        (N, d1, …), every place a row; or ``"multilabel"``, ``"multilabel:weighted"`` and ``"multilabel:micro"``: of
-        rows with any number of K labels, as :class:`calibrant.notions.Multilabel`; but ``EmpiricalBayes`` takes the
-        entries of ``"multilabel:micro"`` for independent rows.
+        ``"confidence"``; ``"classwise"``; ``"class-specific"``: for the positive class of probabilities (N,) or (N, d1,
+        …), each position a row; or ``"multilabel"``, ``"multilabel:weighted"`` and ``"multilabel:micro"``: for rows
+        with any number of K labels, as in :class:`calibrant.notions.Multilabel`, except that ``EmpiricalBayes`` treats
+        the entries of ``"multilabel:micro"`` as independent rows.
     num_classes : int, optional
         K, the number of classes or of labels; required except for ``"class-specific"``.
     norm : float, default 1
         The power p ≥ 1 of the error, or inf for the maximum.
     from_logits : bool, default False
-        ``update`` gets logits: rows of a softmax, or log odds of the positive class, or of each of several labels.
+        Whether ``update`` takes logits: of a softmax, or log odds of the positive class or of each of several labels.
     ignore_index : int or None, default -100
         Rows with this target are ignored, as in PyTorch's losses; it may be one of the classes. None: every row counts.
-        Of rows with several labels, each entry by itself is ignored.
+        For rows with several labels, entries are ignored individually.
     average : {"power", "mean", "max", None}, default "power"
-        For ``"classwise"``: how the errors of classes become one number, as in :class:`calibrant.notions.Classwise`.
-        None: ``compute`` returns the error of each class, or of each of several labels, (K,).
+        For ``"classwise"``: how the errors of classes are combined, as in :class:`calibrant.notions.Classwise`. None:
+        ``compute`` returns the error of each class, or of each of several labels, (K,).
     **kwargs
         Options of :class:`torchmetrics.Metric`.
 
     See Also
     --------
-    calibrant.Accumulator : The same of arrays.
+    calibrant.Accumulator : The same for arrays.
     calibrant.calibration_error : The error of all rows at once.
-    calibrant.torch.Refinement : The part of a loss that no scaler removes.
+    calibrant.torch.Refinement : The part of a loss that a scaler does not remove.
 
     Notes
     -----
-    The state is one tensor of sums, (2, problems, 2 or 3, nodes), that is added over batches and over processes: its
-    size does not depend on the number of rows. Each sum is a pair of numbers, the second the rounding error of the
-    first, in float64. After ``set_dtype(torch.float32)``, or on a device without float64 (``.to("mps")``), pairs and
-    all arithmetic of ``update`` are float32, and the error is that of float64 to 1e-6. ``.half()``,
-    ``.to(torch.float16)`` and the like leave it as it is. Scores are float32 or float64; half precision becomes
+    The state is one tensor of sums, (2, problems, 2 or 3, nodes), added over batches and over processes: its size does
+    not depend on the number of rows. Each sum is a pair of numbers, the second the rounding error of the first, in
+    float64. After ``set_dtype(torch.float32)``, or on a device without float64 (``.to("mps")``), pairs and all
+    arithmetic of ``update`` are float32, and the error agrees with that of float64 to 1e-6. ``.half()``,
+    ``.to(torch.float16)`` and the like do not change the state. Scores are float32 or float64; half precision becomes
     float32. Cost of an update: one pass on the device; ``compute`` runs on the CPU.
 
     ``CalibrationError(Binned(15), "class-specific")`` is torchmetrics' ``BinaryCalibrationError``, and
     ``CalibrationError(Binned(15), num_classes=K)`` its ``MulticlassCalibrationError``, with norms 1, 2 and inf for
-    ``"l1"``, ``"l2"`` and ``"max"``, and ``from_logits=True`` where it finds logits by itself (batch by batch: it takes
-    logits that happen to lie in [0, 1] for probabilities). They agree to 1e-6 but where a score lies on the edge of a
-    bin: bins here are closed on the right, (0.2, 0.3], and theirs on the left, [0.2, 0.3), with a bin of its own for
+    ``"l1"``, ``"l2"`` and ``"max"``, and ``from_logits=True`` where it detects logits automatically (batch by batch: it
+    treats logits that happen to lie in [0, 1] as probabilities). They agree to 1e-6 unless a score lies on the edge of
+    a bin: bins here are closed on the right, (0.2, 0.3], and theirs on the left, [0.2, 0.3), with a separate bin for
     scores of exactly 1.
 
     Examples
@@ -139,12 +139,12 @@ class CalibrationError(Metric):
         self.add_state("samples", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
-        """Keep sums as pairs of numbers of another type; returns the metric.
+        """Store sums as pairs of numbers of another type; return the metric.
 
         Parameters
         ----------
         dst_type : torch.float32 or torch.float64
-            ValueError for another: in half precision no count would be right.
+            ValueError for others: half precision cannot represent the counts.
         """
         dtype = _DTYPES.get(dst_type)
         if dtype is None:
@@ -157,7 +157,7 @@ class CalibrationError(Metric):
         return self
 
     def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        """Move to a device; the type changes only where the device has no float64."""
+        """Move to a device; the type changes only if the device has no float64."""
         try:
             fn(self.sums.new_zeros(()))
         except TypeError:  # what torch raises for float64 on mps
@@ -199,7 +199,7 @@ class CalibrationError(Metric):
     def reliability_curve(
         self, *, level: float | None = None, random_state: RandomState = 0
     ) -> ReliabilityCurve | dict[int, ReliabilityCurve]:
-        """Observed frequency at every score: one curve, or one of each class for ``"classwise"``.
+        """Observed frequency at every score: one curve, or one per class or label.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class CalibrationError(Metric):
         Parameters
         ----------
         val : Tensor or sequence of Tensor, optional
-            Results of ``compute`` or of calls, which are drawn in place of the diagram:
+            Results of ``compute`` or of calls, which are drawn instead of the diagram:
             :meth:`torchmetrics.MetricCollection.plot` passes them.
         ax : Axes, optional
             Axes to draw on; default a new figure.
@@ -235,7 +235,7 @@ class CalibrationError(Metric):
         Returns
         -------
         figure, axes
-            An array of axes where classes have panels: those with the largest errors, nine at most.
+            An array of axes if classes have panels: those with the largest errors, at most nine.
         """
         if val is not None:
             return self._plot(val, ax)
@@ -257,7 +257,7 @@ class CalibrationError(Metric):
         return out
 
     def _labels(self, preds: Tensor, target: Tensor) -> tuple[list[Tensor], list[Tensor], float]:
-        """As :meth:`_classes`, of rows with several labels."""
+        """As :meth:`_classes`, for rows with several labels."""
         k, dtype = self.num_classes, self.sums.dtype
         check_pair("preds", preds, target, "(N, …)", boolean=True)
         if preds.ndim < 2 or preds.shape[1] != k:
@@ -282,7 +282,7 @@ class CalibrationError(Metric):
         )
 
     def _classes(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they are used."""
+        """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores used."""
         single, dtype = self.notion == "class-specific", self.sums.dtype
         k = self.num_classes
         check_pair("preds", preds, target, "(N, …)" if single else f"(N, {k}) or (N, {k}, d1, …)", boolean=True)

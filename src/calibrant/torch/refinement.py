@@ -20,7 +20,7 @@ _LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"log-loss": cross_entr
 
 
 class LossParts(NamedTuple):
-    """A mean loss: the part that a scaler leaves, and the part that it removes; ``loss = refinement + calibration``."""
+    """A mean loss, its part after a scaler, and the part removed by it; ``loss = refinement + calibration``."""
 
     loss: Tensor
     refinement: Tensor
@@ -30,17 +30,17 @@ class LossParts(NamedTuple):
 class Refinement(Metric):
     """Validation loss minus its calibration part: the loss after a scaler was fitted to the same rows.
 
-    A network's validation loss has a minimum where it begins to be too sure, often long before it stops telling the
-    classes apart better. If a temperature is fitted after training anyway, the epoch to keep is that of the least
-    refinement, not of the least loss (Berta et al. 2025).
+    A network's validation loss has its minimum where overconfidence begins, often long before discrimination stops
+    improving. If a temperature is fitted after training anyway, the epoch to keep is that of the smallest refinement,
+    not of the smallest loss (Berta et al. 2025).
 
     Parameters
     ----------
     scaler : Scaler, optional
-        The map whose fit removes the calibration part; default :class:`TemperatureScaler`. It is fitted to the rows
-        that it is then scored on: one of K² parameters takes noise of few rows for calibration.
+        The map whose fit removes the calibration part; default :class:`TemperatureScaler`. It is fitted to the rows on
+        which it is then evaluated: with K² parameters and few rows, it takes noise for miscalibration.
     loss : {"log-loss", "brier"}, default "log-loss"
-        Mean cross-entropy, or Brier score ``Σ_c (f_c - y_c)²``, both of the fit of least cross-entropy.
+        Mean cross-entropy, or Brier score ``Σ_c (f_c - y_c)²``, both for the fit that minimises cross-entropy.
     ignore_index : int or None, default -100
         Rows with this target are ignored.
     **kwargs
@@ -48,15 +48,15 @@ class Refinement(Metric):
 
     See Also
     --------
-    calibrant.torch.CalibrationError : The calibration part by estimators of it.
+    calibrant.torch.CalibrationError : The calibration error by an estimator of your choice.
     calibrant.torch.TemperatureScaler : The scaler to fit after training.
     calibrant.decompose : Parts of a mean score of probabilities.
 
     Notes
     -----
-    The state is all logits and targets, float32 or float64. Cost of ``compute``: the fit, some ten passes over the
-    logits on the processor for a temperature. With the log-loss, refinement is at most the loss, since the scaler may
-    leave the logits as they are.
+    The state is all logits and targets, float32 or float64. Cost of ``compute``: the fit, about ten passes over the
+    logits on the CPU for a temperature. With the log-loss, refinement is at most the loss, since the scaler can be the
+    identity.
 
     References
     ----------

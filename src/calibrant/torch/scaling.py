@@ -41,13 +41,13 @@ class Scaler(nn.Module, ABC):
         Returns
         -------
         self
-            With ``gradient_norm`` and ``n_iter`` of the fit. A :class:`.ConvergenceWarning` says when there is
-            no optimum.
+            With ``gradient_norm`` and ``n_iter`` of the fit. A :class:`.ConvergenceWarning` is issued if there is no
+            optimum.
 
         Raises
         ------
         ValueError, TypeError
-            For logits that are not finite, targets out of range, shapes that do not fit.
+            For logits that are not finite, targets out of range, and mismatched shapes.
         """
         rows, codes, w = _rows(logits, target, weight, ignore_index)
         k = rows.shape[1]
@@ -68,15 +68,15 @@ class Scaler(nn.Module, ABC):
 
     @abstractmethod
     def _calibrator(self, k: int) -> Calibrator:
-        """The core's calibrator that is fitted."""
+        """The core's calibrator to fit."""
 
     @abstractmethod
     def _take(self, fitted: Any, like: Tensor) -> None:
-        """Take the parameters of a fitted one."""
+        """Copy the parameters of a fitted calibrator."""
 
 
 class TemperatureScaler(Scaler):
-    r"""Logits over one temperature: :math:`z \mapsto z / T` (Guo et al. 2017).
+    r"""Logits divided by one temperature: :math:`z \mapsto z / T` (Guo et al. 2017).
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class TemperatureScaler(Scaler):
     Notes
     -----
     The optimum is that of :class:`calibrant.calibrators.TemperatureScaling` with ``input="logit"``: Newton's method on
-    1/T, in which the cross-entropy is convex, some ten passes over the logits on the processor. T is a parameter and
-    is saved with ``state_dict``.
+    1/T, in which the cross-entropy is convex, about ten passes over the logits on the CPU. T is a parameter and is
+    saved with ``state_dict``.
 
     Examples
     --------
@@ -173,8 +173,8 @@ class VectorScaler(_ClassScaler):
     n_classes : int
         Number K of classes.
     shrinkage : "auto" or float, default "auto"
-        How strongly factors are drawn to one temperature, and shifts to 0, as in
-        :class:`calibrant.calibrators.VectorScaling`, whose optimum is found.
+        How strongly factors are shrunk towards one temperature, and shifts towards 0, as in
+        :class:`calibrant.calibrators.VectorScaling`, whose optimum is computed.
 
     See Also
     --------
@@ -224,8 +224,8 @@ class MatrixScaler(_ClassScaler):
     n_classes : int
         Number K of classes.
     shrinkage : "auto" or float, default "auto"
-        How strongly the matrix is drawn to temperature scaling, as in
-        :class:`calibrant.calibrators.MatrixScaling`, whose optimum is found; 0: as published.
+        How strongly the matrix is shrunk towards temperature scaling, as in
+        :class:`calibrant.calibrators.MatrixScaling`, whose optimum is computed; 0: as published.
 
     See Also
     --------
@@ -236,8 +236,8 @@ class MatrixScaler(_ClassScaler):
     Notes
     -----
     The matrix starts as the identity, shifts at 0; both are parameters, saved with ``state_dict``. Logits and
-    parameters of different precision are multiplied in the wider one. The fit runs on the processor: O(n K⁴) a step, or
-    some hundred times O(n K²) beyond 25 classes.
+    parameters of different precision are multiplied in the wider one. The fit runs on the CPU: O(n K⁴) per step, or
+    about a hundred times O(n K²) beyond 25 classes.
 
     Examples
     --------
@@ -278,14 +278,14 @@ class DirichletScaler(MatrixScaler):
     n_classes : int
         Number K of classes.
     penalty : {"odir", "l2"}, default "odir"
-        Elements off the diagonal and shifts, or all elements; see :class:`calibrant.calibrators.DirichletCalibration`,
-        whose optimum is found.
+        Whether off-diagonal elements and shifts, or all elements, are penalised; see
+        :class:`calibrant.calibrators.DirichletCalibration`, whose optimum is computed.
     strength : float, default 1e-3
         The penalty λ ≥ 0 on the mean log-loss.
     intercept_strength : float or None, default None
         The penalty μ of the shifts; None: λ.
     shrinkage : float or "auto", default "auto"
-        Number of rows of the prior beside the penalty; 0: as published.
+        Number of rows of the prior in addition to the penalty; 0: as published.
 
     See Also
     --------
@@ -294,7 +294,7 @@ class DirichletScaler(MatrixScaler):
 
     Notes
     -----
-    As :class:`MatrixScaler`; log-probabilities are those of a softmax over dimension 1.
+    As for :class:`MatrixScaler`; log-probabilities are those of a softmax over dimension 1.
 
     Examples
     --------

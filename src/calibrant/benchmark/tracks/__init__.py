@@ -2,10 +2,10 @@
 
 ======================  ==========================================================================================
 ``"beta"``              Beta scores × true maps, with and without atoms at 0 and 1
-``"networks"``          distributions fitted to real image classifiers, as they are and after temperature scaling
+``"networks"``          distributions fitted to real image classifiers, raw and after temperature scaling
 ``"dirichlet"``         probability vectors of 3, 5 and 10 classes
 ``"imbalance"``         one positive in a hundred
-``"local"``             wrong on a part of the scores only: dips, steps, changes of sign, heaps, grids
+``"local"``             miscalibrated only on some scores: dips, steps, changes of sign, heaps, grids
 ``"consistency"``       four distributions for samples of 10³ to 10⁶
 ======================  ==========================================================================================
 """
@@ -37,7 +37,7 @@ TRACKS: dict[str, Callable[[], tuple[TrackDistribution, ...]]] = {
 
 
 def distributions(track: str) -> tuple[TrackDistribution, ...]:
-    """Distributions of a track.
+    """Return the distributions of a track.
 
     Raises
     ------

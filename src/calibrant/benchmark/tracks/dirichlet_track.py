@@ -18,7 +18,7 @@ from .distribution import ExactTruth, TrackDistribution
 from .score_mixtures import Beta
 from .true_maps import Confused, Softened, VectorMap
 
-#: Replicates of the Monte-Carlo part of a truth, and draws in each; their spread is its standard error.
+#: Replicates of the Monte-Carlo part of a truth, and draws in each; the spread gives its standard error.
 REPLICATES, DRAWS = 8, 1 << 15
 #: Cells of the histogram of a map's statistic; linear sharing makes the error of a cell second order.
 _CELLS = 256
@@ -38,8 +38,8 @@ class DirichletDistribution(TrackDistribution):
 
     Densities are sums of Beta densities. The expectation is over the shares V of the other classes, which are
     Dirichlet and independent of s (restricted to ``max V ≤ s / (1 - s)`` for the confidence); their draws enter
-    through a histogram of one statistic, shared by all s. So no labels are drawn, no scores are binned, and the
-    standard error of the truth, from 8 replicates of 2¹⁵ draws, is below 0.2 % of it.
+    through a histogram of one statistic, shared by all s. Thus no labels are drawn, no scores are binned, and the
+    standard error of the truth, from 8 replicates of 2¹⁵ draws, is below 0.2 % of the truth.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class DirichletDistribution(TrackDistribution):
 
     @property
     def n_classes(self) -> int:
-        """Classes K."""
+        """Number of classes K."""
         return len(self.alphas[0])
 
     @property
@@ -78,18 +78,18 @@ class DirichletDistribution(TrackDistribution):
         return self.curve.calibrated
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
-        """Vectors (n_sets, n, K) and labels (n_sets, n)."""
+        """Draw vectors (n_sets, n, K) and labels (n_sets, n)."""
         p, labels = self.draw(n_sets * n, rng)
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
-        """Vectors (n, K) and labels (n,)."""
+        """Draw vectors (n, K) and labels (n,)."""
         p = self.vectors(n, rng)
         above = rng.random(n)[:, None] > np.cumsum(self.curve(p), axis=1)
         return p, np.minimum(above.sum(axis=1), self.n_classes - 1)
 
     def vectors(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Vectors (n, K)."""
+        """Draw vectors (n, K)."""
         kind = np.searchsorted(np.cumsum(self.weights)[:-1], rng.random(n), side="right")
         return dirichlet(np.asarray(self.alphas)[kind], rng)
 
@@ -103,7 +103,7 @@ class DirichletDistribution(TrackDistribution):
         return (Problem.samples(np.maximum(scores.max(axis=-1), low), right, domain=(low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> ExactTruth:
-        """By Monte-Carlo over the other classes' shares and quadrature over the score; 0 where calibrated."""
+        """True error, by Monte Carlo over the other classes' shares and quadrature over the score; 0 if calibrated."""
         self.check(notion, norm)
         if self.calibrated:
             return ExactTruth(0.0)
@@ -114,7 +114,7 @@ class DirichletDistribution(TrackDistribution):
 
     @cached_property
     def _gaps(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """By notion: density times gap, and density, on the grid of logits, (problems, nodes, replicates)."""
+        """Density times gap, and density, on the grid of logits, (problems, nodes, replicates), by notion."""
         known: dict[tuple[object, ...], _Expectation] = {}
         shape = (self.n_classes, len(_X), REPLICATES)
         signed, density = np.zeros(shape), np.zeros(shape)
@@ -136,7 +136,7 @@ class DirichletDistribution(TrackDistribution):
 
 @dataclass(frozen=True, eq=False)
 class _Expectation:
-    """Over the shares V of the others, at each logit x of class k's score: (nodes, replicates).
+    """Expectations over the other classes' shares V at each logit x of class k's score, (nodes, replicates).
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class _Expectation:
 
 
 def dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One Dirichlet vector a row of ``alpha``; an all-zero draw (underflow) cannot be normalised and is redrawn."""
+    """Draw one Dirichlet vector per row of ``alpha``; all-zero draws (underflow) are redrawn."""
     draw = rng.standard_gamma(alpha)
     total = draw.sum(axis=-1, keepdims=True)
     while (empty := np.flatnonzero(total[:, 0] == 0)).size:
@@ -166,7 +166,7 @@ def dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
 def _cached_expectation(
     curve: VectorMap, k: int, alpha: tuple[float, ...], known: dict[tuple[object, ...], _Expectation]
 ) -> _Expectation:
-    """Expectation for one class of one component; classes that are alike share it."""
+    """Expectation for one class of one component; exchangeable classes share it."""
     roles = curve.roles(k).tolist()
     rest = sorted((a, r) for j, (a, r) in enumerate(zip(alpha, roles, strict=True)) if j != k)
     key = (roles[k], *rest)

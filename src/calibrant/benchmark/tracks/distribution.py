@@ -1,4 +1,4 @@
-"""`Distribution` of predictions and labels whose calibration error is known, and its one-score forms."""
+"""`TrackDistribution`: predictions and labels with known calibration error, and forms with one score per row."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .score_mixtures import ScoreLaw
 from .true_maps import IdentityMap, TrueMap
 
 Function = Callable[[FloatArray], FloatArray]
-#: Gauss points a panel; panels are at most half of the integrand's smooth length.
+#: Gauss points per panel; panels are at most half the length over which the integrand is smooth.
 _NODES = 20
 
 
 class ExactTruth(NamedTuple):
-    """A true calibration error and the standard error with which it is known (0 where it is a quadrature)."""
+    """A true calibration error and its standard error (0 if computed by quadrature)."""
 
     value: float
     standard_error: float = 0.0
@@ -42,7 +42,7 @@ class TrackDistribution(ABC):
     @property
     @abstractmethod
     def n_classes(self) -> int:
-        """Classes K."""
+        """Number of classes K."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class TrackDistribution(ABC):
         scores : ndarray of shape (n_sets, n) or (n_sets, n, n_classes)
             One score per sample, or its probability vector.
         labels : ndarray of shape (n_sets, n)
-            Outcomes 0 and 1, or the number of the class.
+            Outcomes 0 and 1, or numbers of classes.
         """
 
     @abstractmethod
@@ -72,10 +72,10 @@ class TrackDistribution(ABC):
 
     @abstractmethod
     def truth(self, notion: str, norm: float = 1) -> ExactTruth:
-        """Error ``(E |gap|^p)^(1/p)`` of a notion."""
+        """True error ``(E |gap|^p)^(1/p)`` of a notion."""
 
     def check(self, notion: str, norm: float) -> None:
-        """Raise ValueError for a notion or a norm without a truth."""
+        """Raise ValueError for a notion or norm without a known truth."""
         check_choice(f"notion of {self.name!r}", notion, self.notions)
         check_number("norm", norm, least=1)
 
@@ -94,10 +94,10 @@ class ScalarDistribution(TrackDistribution):
     name, track : str
     law : ScoreLaw
     curve : TrueMap
-        The map g; atoms of the distribution have frequencies of their own.
+        The map g; atoms of the distribution have their own frequencies.
     n_classes : int
     digits32 : bool
-        Round scores to float32, as networks deliver them: many are then exactly 1. (It moves the truth by < 6e-8.)
+        Whether scores are rounded to float32, as in networks: many are then exactly 1. (Moves the truth by < 6e-8.)
     """
 
     name: str
@@ -109,7 +109,7 @@ class ScalarDistribution(TrackDistribution):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the map is the identity and every atom's frequency its score."""
+        """Whether the map is the identity and the frequency of each atom equals its score."""
         return isinstance(self.curve, IdentityMap) and all(atom.frequency == atom.score for atom in self.law.atoms)
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
@@ -146,7 +146,7 @@ class ScalarDistribution(TrackDistribution):
         return self.law.density(x) * (self.curve(self.law.logits(x)) - self.law.scores(x))
 
     def _direct(self, norm: float) -> float:
-        """Error of the scores as they are."""
+        """Error of the unfolded scores."""
         merged = _merge((atom.score, atom.mass, atom.mass * (atom.frequency - atom.score)) for atom in self.law.atoms)
         power = integrate_gap(
             self.signed, self.law.density, self.law.support(), self.law.scale(), norm, self.breaks.tolist()
@@ -156,9 +156,9 @@ class ScalarDistribution(TrackDistribution):
 
 @dataclass(frozen=True)
 class BinaryDistribution(ScalarDistribution):
-    """Scores of one class: ``"class-specific"`` as they are, ``"confidence"`` folded at one half.
+    """Scores of one class: ``"class-specific"`` unchanged, ``"confidence"`` folded at one half.
 
-    With ``folds=False`` only the former: the score of one class of several says nothing of the predicted class's.
+    With ``folds=False`` only the former: the score of one of several classes does not determine the confidence.
     """
 
     folds: bool = True
@@ -181,14 +181,14 @@ class BinaryDistribution(ScalarDistribution):
         return (Problem.samples(np.where(up, scores, 1 - scores), labels == up, domain=(0.5, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> ExactTruth:
-        """By quadrature."""
+        """True error, by quadrature."""
         self.check(notion, norm)
         if self.calibrated:
             return ExactTruth(0.0)
         return ExactTruth(self._direct(norm) if notion == "class-specific" else self._folded(norm))
 
     def _folded(self, norm: float) -> float:
-        """Error of ``max(s, 1 - s)``: the gap at a confidence mixes those at s and, with its sign turned, at 1 - s."""
+        """Error of ``max(s, 1 - s)``: the gap at a confidence mixes those at s and, with opposite sign, at 1 - s."""
         low, high = self.law.support()
         atoms = ((a.score, a.mass, a.mass * (a.frequency - a.score)) for a in self.law.atoms)
         merged = _merge((s, m, d) if s > 0.5 else (1 - s, m, -d) for s, m, d in atoms)
@@ -218,13 +218,13 @@ class ConfidenceDistribution(ScalarDistribution):
         return (Problem.samples(scores, labels, domain=(self.law.low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> ExactTruth:
-        """By quadrature."""
+        """True error, by quadrature."""
         self.check(notion, norm)
         return ExactTruth(0.0 if self.calibrated else self._direct(norm))
 
 
 def _root(power: float, norm: float) -> float:
-    """The error; rounding noise, where gaps at s and at 1 - s cancel for every s, is 0."""
+    """Error from its p-th power; rounding noise, left if gaps at s and 1 - s cancel for every s, gives 0."""
     error = float(power ** (1 / norm))
     return error if error > 1e-10 else 0.0
 
@@ -252,7 +252,7 @@ def integrate_gap(
 ) -> float:
     r"""``∫ f |D / f|^p dx`` where ``signed`` is ``D = f · gap`` and ``density`` is f.
 
-    Both are analytic between ``breaks``, so that 20 points on panels of ``scale / 2`` are exact to rounding once the
+    Both are analytic between ``breaks``, so 20 points on panels of ``scale / 2`` are exact up to rounding once the
     panels end where D changes sign. Absolute error about 1e-12.
 
     Examples
@@ -286,7 +286,7 @@ def integrate(function: Function, support: tuple[float, float], scale: float, br
 
 
 def _sign_changes(function: Function, grid: FloatArray) -> FloatArray:
-    """Zeros between nodes of opposite sign (with nodes where it is exactly 0 between them or not), by bisection."""
+    """Zeros between nodes of opposite sign (even with exact zeros between them), by bisection."""
     sign = np.sign(function(grid))
     known = np.flatnonzero(sign)
     at = np.flatnonzero(sign[known[:-1]] != sign[known[1:]])

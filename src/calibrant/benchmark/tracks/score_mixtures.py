@@ -1,6 +1,6 @@
 """Score distributions: mixtures of Beta and logit-normal components, with atoms. All arithmetic is on the logit axis.
 
-A score t in (0, 1) is kept as x = logit t, which resolves both of its ends: a score of 1 - 10⁻²⁰ differs from 1,
+A score t in (0, 1) is stored as x = logit t, which resolves both ends: a score of 1 - 10⁻²⁰ differs from 1,
 and densities that are infinite at 0 or 1 are smooth functions of x with exponential tails.
 """
 
@@ -17,7 +17,7 @@ from ...data.types import FloatArray
 
 #: Largest |logit| that is drawn: its score and its complement are normal float64 numbers.
 LARGEST_LOGIT = 700.0
-#: Log of the mass that integrals may leave out at each end.
+#: Logarithm of the mass that integrals may leave out at each end.
 LOG_TAIL = -36.0
 
 
@@ -25,7 +25,7 @@ class ScoreComponent(Protocol):
     """One component of a score distribution, on (0, 1)."""
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Logits of ``size`` scores."""
+        """Draw logits of ``size`` scores."""
         ...
 
     def density(self, x: FloatArray) -> FloatArray:
@@ -33,7 +33,7 @@ class ScoreComponent(Protocol):
         ...
 
     def cdf(self, scores: FloatArray) -> FloatArray:
-        """Probability of a score at most this."""
+        """Cumulative distribution function of the score."""
         ...
 
     def support(self) -> tuple[float, float]:
@@ -57,7 +57,7 @@ class Beta:
         check_positive("b", self.b)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Log of a ratio of gamma variables, exact far beyond the resolution of a score near 1."""
+        """Draw logarithms of ratios of gamma variables, exact far beyond the resolution of a score near 1."""
         with np.errstate(divide="ignore"):
             up, down = np.log(rng.standard_gamma(self.a, size)), np.log(rng.standard_gamma(self.b, size))
         x = np.maximum(up, -1e300) - np.maximum(down, -1e300)
@@ -92,7 +92,7 @@ class LogitNormal:
         check_positive("sd", self.sd)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Normal logits."""
+        """Draw normal logits."""
         return np.clip(rng.normal(self.mean, self.sd, size), -LARGEST_LOGIT, LARGEST_LOGIT)
 
     def density(self, x: FloatArray) -> FloatArray:
@@ -118,7 +118,7 @@ class LogitNormal:
 
 @dataclass(frozen=True)
 class Atom:
-    """Mass at one score, and how often the outcome comes true there."""
+    """Mass at one score, and the frequency of the outcome there."""
 
     score: float
     mass: float
@@ -138,10 +138,10 @@ class ScoreLaw:
     components : tuple of Component
         Components of the distribution of ``t``, where the score is ``low + (1 - low) t``.
     weights : tuple of float
-        Their shares of the mass that no atom holds; they sum to 1.
+        Shares of components in the mass outside atoms; they sum to 1.
     atoms : tuple of Atom
     low : float
-        Least score: 0, or 1/K for the confidence in K classes.
+        Smallest score: 0, or 1/K for the confidence among K classes.
     """
 
     components: tuple[ScoreComponent, ...]
@@ -164,7 +164,7 @@ class ScoreLaw:
         return float(sum(atom.mass for atom in self.atoms))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Logits of ``t`` of ``size`` samples, and the number of the atom of each (-1 for none)."""
+        """Draw logits of ``t`` of ``size`` samples, and the index of the atom of each (-1 for none)."""
         shares = [w * (1 - self.atom_mass) for w in self.weights] + [atom.mass for atom in self.atoms]
         kind = np.searchsorted(np.cumsum(shares)[:-1], rng.random(size), side="right")
         x = np.zeros(size)
@@ -174,7 +174,7 @@ class ScoreLaw:
         return x, np.maximum(kind - len(self.components), -1)
 
     def logits(self, x: FloatArray) -> FloatArray:
-        """``logit(score)`` from ``logit(t)``: with ``low = 0`` they are the same."""
+        """``logit(score)`` from ``logit(t)``; with ``low = 0`` they are equal."""
         if self.low == 0:
             return x
         return np.asarray(np.log(self.scores(x)) - np.log1p(-self.low) - log_expit(-x))
@@ -184,16 +184,16 @@ class ScoreLaw:
         return np.asarray(self.low + (1 - self.low) * expit(x))
 
     def positions(self, z: FloatArray) -> FloatArray:
-        """``logit(t)`` from ``logit(score)``, of scores above ``low``: the inverse of :meth:`logits`."""
+        """``logit(t)`` from ``logit(score)`` for scores above ``low``: the inverse of :meth:`logits`."""
         return z if self.low == 0 else np.asarray(np.log(expit(z) - self.low) - log_expit(-z))
 
     def density(self, x: FloatArray) -> FloatArray:
-        """Density of ``logit(t)``, atoms left out; it integrates to ``1 - atom_mass``."""
+        """Density of ``logit(t)`` without atoms; it integrates to ``1 - atom_mass``."""
         parts = (w * c.density(x) for w, c in zip(self.weights, self.components, strict=True))
         return np.asarray((1 - self.atom_mass) * sum(parts))
 
     def cdf(self, scores: FloatArray) -> FloatArray:
-        """Probability of a score at most this."""
+        """Cumulative distribution function of the score."""
         scores = np.asarray(scores, dtype=np.float64)
         t = np.clip((scores - self.low) / (1 - self.low), 0, 1)
         parts = (w * c.cdf(t) for w, c in zip(self.weights, self.components, strict=True))
@@ -201,7 +201,7 @@ class ScoreLaw:
         return np.asarray((1 - self.atom_mass) * sum(parts) + below)
 
     def support(self) -> tuple[float, float]:
-        """Range of ``logit(t)`` that integrals need."""
+        """Range of ``logit(t)`` that integrals must cover."""
         ends = [c.support() for c in self.components]
         return min(low for low, _ in ends), max(high for _, high in ends)
 

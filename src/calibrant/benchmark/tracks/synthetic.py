@@ -14,7 +14,7 @@ from .distribution import BinaryDistribution, ConfidenceDistribution, TrackDistr
 from .score_mixtures import Atom, Beta, LogitNormal, ScoreLaw
 from .true_maps import BetaMap, IdentityMap, Local, Logistic, Rippled, Spline, TrueMap, Wavy
 
-#: Distributions of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
+#: Distributions of the score: uniform, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {
     "uniform": (1.0, 1.0),
     "u-shaped": (0.4, 0.4),
@@ -67,7 +67,7 @@ def beta() -> tuple[TrackDistribution, ...]:
 
 @cache
 def imbalance() -> tuple[TrackDistribution, ...]:
-    """Scores of a class that one sample in a hundred belongs to. Shifts are solved so that the base rate is 1 %."""
+    """Scores of a class with one sample in a hundred; shifts are solved for a base rate of 1 %."""
     few = (RARE - 0.5 / 150.5) / (2 / 7 - 0.5 / 150.5)
     shapes = {
         "near-zero": ScoreLaw((Beta(0.5, 49.5),)),
@@ -98,7 +98,7 @@ def imbalance() -> tuple[TrackDistribution, ...]:
 
 @cache
 def local() -> tuple[TrackDistribution, ...]:
-    """Models that are right but for a part of the scores: dips, steps, changes of sign, heaps, grids."""
+    """Models that are miscalibrated only on some scores: dips, steps, changes of sign, heaps, grids."""
     maps = {
         "dip": Local(((0.70, 0.75, -0.3),)),
         "small-dip": Local(((0.30, 0.40, 0.1),)),
@@ -136,7 +136,7 @@ def local() -> tuple[TrackDistribution, ...]:
 
 @cache
 def consistency() -> tuple[TrackDistribution, ...]:
-    """One smooth, one wavy, one with atoms, one calibrated: estimates must approach the truth as n grows."""
+    """One smooth, one wavy, one with atoms, one calibrated; estimates must approach the truth as n grows."""
     chosen = {
         "smooth": "u-shaped-overconfident",
         "rippled": "sharp-rippled",
@@ -151,7 +151,7 @@ def consistency() -> tuple[TrackDistribution, ...]:
 
 
 def _at_base_rate(scores: ScoreLaw, family: Callable[[float], TrueMap], rate: float = RARE) -> TrueMap:
-    """The map of a family, one a shift, under which a share ``rate`` of outcomes comes true."""
+    """The map of a family indexed by a shift under which the base rate is ``rate``."""
 
     def excess(shift: float) -> float:
         return BinaryDistribution("", "", scores, family(shift)).base_rate - rate
@@ -160,17 +160,17 @@ def _at_base_rate(scores: ScoreLaw, family: Callable[[float], TrueMap], rate: fl
 
 
 def fitted() -> list[dict[str, Any]]:
-    """Fitted numbers, one row per problem, with ``fit_data_vs_law``: estimates from data and from distributions."""
+    """Fitted parameters, one row per problem, with ``fit_data_vs_law``: estimates from data and distributions."""
     rows: list[dict[str, Any]] = json.loads(files(__package__).joinpath("networks.json").read_text())
     return rows
 
 
 @cache
 def networks() -> tuple[TrackDistribution, ...]:
-    """Confidence and one-vs-rest scores: ``raw`` as the network gives them, ``scaled`` by its best temperature.
+    """Confidence and one-vs-rest scores: ``raw`` from the network, and ``scaled`` by its best temperature.
 
-    And ``ideal``: the scaled scores with outcomes that agree with them exactly. Scores are rounded to float32, so
-    that those of the sharper networks have a quarter of their confidences at exactly 1.
+    ``ideal`` has the scaled scores with perfectly calibrated outcomes. Scores are rounded to float32, so a quarter
+    of the confidences of the sharper networks are exactly 1.
     """
     out: list[TrackDistribution] = []
     for row in fitted():

@@ -1,8 +1,8 @@
 """True maps: ``P(outcome | score)``, called with the logit of a score, and ``P(label = k | vector)``.
 
 Given ``P_k = s``, a Dirichlet vector's other entries are ``(1 - s) V`` with V Dirichlet again and independent of s.
-Each map of vectors depends on V, for class k, through one number only (:meth:`VectorMap.statistic`): that makes the
-conditional expectation given s, a single score, a sum over a histogram.
+For class k, each map of vectors depends on V only through one number (:meth:`VectorMap.statistic`), so the
+conditional expectation given a single score s is a sum over a histogram.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class BetaMap(TrueMap):
 
 @dataclass(frozen=True)
 class Wavy(TrueMap):
-    """``s + amplitude · 4 s (1 - s) · sin(waves · π s)``: right on average, wrong nearly everywhere."""
+    """``s + amplitude · 4 s (1 - s) · sin(waves · π s)``: calibrated on average, miscalibrated nearly everywhere."""
 
     amplitude: float = 0.1
     waves: float = 3.0
@@ -100,7 +100,7 @@ class Rippled(TrueMap):
 
 @dataclass(frozen=True)
 class Local(TrueMap):
-    """``s + gap`` on ranges of scores ``(low, high, gap)``, and the score itself elsewhere: wrong in a part only."""
+    """``s + gap`` on ranges of scores ``(low, high, gap)``, and the score itself elsewhere."""
 
     ranges: tuple[tuple[float, float, float], ...]
 
@@ -123,16 +123,16 @@ class Local(TrueMap):
 
 @dataclass(frozen=True)
 class Spline(TrueMap):
-    """``expit`` of a natural cubic spline of the logit: linear beyond its first and last knot, constant beyond limits.
+    """``expit`` of a natural cubic spline of the logit: linear beyond the outer knots, constant beyond the limits.
 
     Attributes
     ----------
     knots : tuple of float
         Ascending logits, at least three.
     coefficients : tuple of float
-        Intercept, slope, and one a truncated cubic: ``len(knots)`` in all.
+        Intercept, slope, and one coefficient per truncated cubic: ``len(knots)`` in all.
     limits : tuple of float
-        Logits beyond which the map is constant: even a score of 1 may fail at times.
+        Logits beyond which the map is constant, so that even a score of 1 may sometimes be wrong.
     """
 
     knots: tuple[float, ...]
@@ -188,11 +188,11 @@ class VectorMap(ABC):
 
     @abstractmethod
     def roles(self, k: int) -> FloatArray:
-        """One number per class: its effect on the probability of class k. Classes with equal ones are exchangeable."""
+        """Effect of each class on the probability of class k; classes with equal effects are exchangeable."""
 
     @abstractmethod
     def statistic(self, k: int, others: FloatArray) -> FloatArray:
-        """Statistics of the others' shares that class k's probability needs, ``V``, (n, K - 1), which sum to 1."""
+        """Statistics, for class k's probability, of the other classes' shares ``V``, (n, K - 1), which sum to 1."""
 
     @abstractmethod
     def bounds(self, k: int) -> tuple[float, float]:
@@ -200,7 +200,7 @@ class VectorMap(ABC):
 
     @abstractmethod
     def given(self, k: int, x: FloatArray, statistic: FloatArray) -> FloatArray:
-        """Probability of class k where its score has logit x; broadcasts."""
+        """Probability of class k at logit x of its score; broadcasts."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Softened(VectorMap):
     ----------
     power : float
     bias : tuple of float
-        One a class.
+        One number per class.
     """
 
     power: float
@@ -228,7 +228,7 @@ class Softened(VectorMap):
 
     @property
     def calibrated(self) -> bool:
-        """Power 1 and equal biases."""
+        """Whether the power is 1 and all biases are equal."""
         return self.power == 1 and len(set(self.bias)) == 1
 
     def roles(self, k: int) -> FloatArray:
@@ -240,7 +240,7 @@ class Softened(VectorMap):
         return np.asarray(np.log(others**self.power @ np.exp(np.delete(self.bias, k))))
 
     def bounds(self, k: int) -> tuple[float, float]:
-        """The power mean's range, moved by the biases'."""
+        """Range of the power mean, shifted by that of the biases."""
         bias = np.delete(self.bias, k)
         even = (1 - self.power) * np.log(len(bias))
         return float(bias.min() + min(even, 0.0)), float(bias.max() + max(even, 0.0))
@@ -252,7 +252,7 @@ class Softened(VectorMap):
 
 @dataclass(frozen=True)
 class Confused(VectorMap):
-    """Labels are drawn from p, then class j is mistaken for k with probability ``matrix[j][k]``: ``p @ matrix``."""
+    """``p @ matrix``: labels are drawn from p, then class j is mistaken for k with probability ``matrix[j][k]``."""
 
     matrix: tuple[tuple[float, ...], ...]
 
@@ -267,7 +267,7 @@ class Confused(VectorMap):
 
     @property
     def calibrated(self) -> bool:
-        """Nothing is mistaken."""
+        """Whether no class is mistaken for another."""
         return bool((np.asarray(self.matrix) == np.eye(len(self.matrix))).all())
 
     def roles(self, k: int) -> FloatArray:
@@ -279,7 +279,7 @@ class Confused(VectorMap):
         return np.asarray(others @ np.delete(self.roles(k), k))
 
     def bounds(self, k: int) -> tuple[float, float]:
-        """Least and largest chance of being mistaken for k."""
+        """Smallest and largest probability of being mistaken for k."""
         column = np.delete(self.roles(k), k)
         return float(column.min()), float(column.max())
 

@@ -29,9 +29,9 @@ from .squares import problems_of
 from .units import IndependentUnits
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
-#: Below this many groups (Kish's, where they differ in weight) their t distribution is doubtful.
+#: Below this many groups (Kish's number, where their weights differ) the t distribution is doubtful.
 FEW_GROUPS = 30
-#: Differences up to this are rounding.
+#: Differences up to this are rounding errors.
 _ROUNDING = 1e-13
 
 
@@ -55,33 +55,32 @@ def compare_models(
     Parameters
     ----------
     y_true : array-like of shape (n,), or mapping of names to Predictions
-        Observed labels. A mapping of :class:`Predictions` of the same rows stands for the first two arguments.
+        Observed labels. A mapping to :class:`Predictions` of the same rows replaces the first two arguments.
     y_probs : mapping of names to array-likes of shape (n,) or (n, K), or data frame of a column per model
-        Probabilities of each model, at least two, for the same rows; all of one shape. Predictions have labels of their
-        own: ``y_true`` is then None.
+        Probabilities of at least two models for the same rows, all of the same shape. Predictions have their own
+        labels: ``y_true`` is then None.
     notion : str or Notion, default "auto"
-        The notion of calibration: any but the canonical one; see :func:`calibrant.calibration_error`.
+        Any notion of calibration except the canonical one; see :func:`calibrant.calibration_error`.
     estimator : "auto" or Estimator, default "auto"
         Estimator of the (L1) calibration error of each model and of its interval, as in :func:`calibrant.estimate`.
-        With ``groups``, an estimator that needs single rows has no interval: that of the default is given.
+        With ``groups``, an estimator that needs single rows has no interval: that of the default one is used.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
-        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
+        ``"brier"`` is ``(p - o)²`` for two classes, ``Σ_k (p_k - o_k)²`` for more.
     reference : str, optional
         Compare every model to this one, instead of every pair.
     level : float, default 0.95
-        Level of the intervals, each by itself.
+        Level of each interval (not simultaneous).
     n_resamples : int, default 2000
-        Bootstrap resamples of the parts of scores; a fifth as many for the intervals of calibration errors.
+        Bootstrap resamples for the parts of scores; a fifth as many for the intervals of calibration errors.
     adjust : {"holm", "bonferroni", "none"}, default "holm"
         Adjustment of p-values for the number of pairs, within each measure.
     groups : array-like of shape (n,), optional
-        Groups of dependent rows: the game, patient or event that several rows belong to. Scores do not
-        depend on it, only what is known of their noise and bias; calibration errors are those of
-        :func:`calibrant.calibration_error` with groups.
+        Groups of dependent rows, such as those of a game, patient or event. They change standard errors and bias
+        corrections, not the scores; calibration errors are those of :func:`calibrant.calibration_error` with groups.
     label : str, optional
         Name of the column of the labels, where ``y_true`` is a data frame and ``y_probs`` is omitted.
     prob : list of str, or mapping of names of models to str or list of str, optional
-        Columns of that data frame: one per model; or for each model its column, or its columns (one per class).
+        Columns of that data frame: one per model; or, for each model, its column or its columns (one per class).
     weight : str, optional
         Name of the column of the weights.
 
@@ -90,19 +89,19 @@ def compare_models(
     ModelComparison
         ``str(comparison)``, ``.models``, ``.differences``, ``.difference(measure, model, other)``, ``.to_dict()``,
         ``.to_frame()``. Measures, in order: ``calibration_error``, ``squared_calibration_error``; each score, and its
-        ``_miscalibration`` and ``_discrimination`` (those of :func:`calibrant.decompose`, CORP; only Brier's has them
-        for more than two classes); ``accuracy``.
+        ``_miscalibration`` and ``_discrimination`` (those of :func:`calibrant.decompose`, CORP; for more than two
+        classes only of the Brier score); ``accuracy``.
 
     Raises
     ------
     ValueError, TypeError
-        For fewer than two models or two independent units, models of different shapes or classes, groups that are
-        missing, the canonical notion.
+        For fewer than two models or two independent units, models of different shapes or classes, missing groups, or
+        the canonical notion.
 
     Warns
     -----
     CalibrantWarning
-        For fewer than 30 groups, counted as Kish's effective number where they differ in weight.
+        For fewer than 30 groups, by Kish's effective number where their weights differ.
 
     See Also
     --------
@@ -113,32 +112,31 @@ def compare_models(
 
     Notes
     -----
-    Every interval is ``middle ± t · se`` with its p-value from the same t, so both agree. Units are rows, or groups.
+    Every interval is ``middle ± t · se``; its p-value uses the same t, so the two agree. Units are rows, or groups.
 
-    - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, each square divided by the
-      other units' share of the weight; degrees of freedom Kish's number of units, less one (the test of Diebold &
+    - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, each square divided by the other
+      units' share of the weight; the degrees of freedom are Kish's number of units minus one (the test of Diebold &
       Mariano for independent units, with the correction of Bell & McCaffrey).
     - *Squared calibration error*: over √n bins of equal counts, from products of residuals of different units, whose
-      noise does not correlate; so the middle is unbiased up to the resolution of the bins, calibrated or not, and
-      ``se`` covers the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together.
-      The calibration test to trust.
+      noise is uncorrelated. The middle is therefore unbiased up to the resolution of the bins, calibrated or not, and
+      ``se`` includes the noise of squares, which remains where that of gaps vanishes. At most 4096 bins for all classes
+      together. Prefer this as the test of calibration.
     - *Calibration error* (L1): by the estimator. The middle is the difference of the medians of
-      :func:`calibrant.estimate`, without the bias of noise, and its two ends are put together from those of both
-      models' intervals (Zou & Donner 2008), so there is a standard error below and one above it; ``se`` is the mean of
-      both, and the p-value is by the one on the side of 0. The correlation of both errors' noise, from the residuals
-      of the same units and the signs of the gaps, counts where it is negative; an interval that reaches down to 0
-      is taken as for the worst dependence.
-    - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
-      in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
-      has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If
-      the truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
-      detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
-      correlation.
+      :func:`calibrant.estimate`, corrected for the bias of noise. The two ends are combined from those of both models'
+      intervals (Zou & Donner 2008), so the standard errors below and above it differ: ``se`` is their mean, and the
+      p-value uses the one on the side of 0. The correlation of the two errors' noise, from the residuals of the same
+      units and the signs of the gaps, is used where negative; for an interval that reaches 0, the worst dependence is
+      assumed.
+    - *Miscalibration, discrimination*: ``se`` by the bootstrap of units; beyond 2000 distinct scores, neighbours are
+      pooled in resamples. An isotonic fit looks better on its own rows than on new ones, the more so the more distinct
+      scores a model has. This bias is estimated by 100 draws of labels from a smooth map of each model's scores, and
+      subtracted. It is smaller if the true map has steps, which ``se`` allows for: differences between models with many
+      and with few scores need more rows to be detected. With groups, labels drawn within a group are as correlated as
+      the residuals, through equicorrelated normal latents.
 
-    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
-    interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
-    O(n_resamples · n) a model and class for the bootstrap: 10⁵ rows of two classes take 4 s of CPU a model, 10⁴ rows of
-    ten classes 2 s.
+    Coverage is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
+    interval. Cost for n rows: O(n log n) per model, products of bins per pair, and O(n_resamples · n) per model and
+    class for the bootstrap: 10⁵ rows of two classes take 4 s of CPU time per model, 10⁴ rows of ten classes 2 s.
 
     References
     ----------
@@ -202,7 +200,7 @@ def compare_models(
 
 
 def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
-    """Names and predictions of the same rows, whose classes all come in the order of the first."""
+    """Names and predictions of the models, with the classes of all in the order of the first."""
     if isinstance(y_true, Mapping):
         if y_probs is not None:
             raise TypeError(
@@ -331,7 +329,7 @@ def _measured(
 
 
 def _complaints(units: IndependentUnits) -> tuple[str, ...]:
-    """Caveats of intervals and p-values."""
+    """Caveats about intervals and p-values."""
     if not units.grouped or units.effective_size >= FEW_GROUPS:
         return ()
     groups, effective = units.copies.size, units.effective_size
@@ -383,7 +381,7 @@ def _differences(
 
 
 def adjusted_pvalues(pvalues: FloatArray, adjust: str) -> FloatArray:
-    """P-values adjusted for their number by Holm's or Bonferroni's rule; NaN stays and does not count."""
+    """Adjust p-values for their number by Holm's or Bonferroni's method; NaN stays and does not count."""
     if adjust == "holm":
         return holm(pvalues)
     return np.minimum(pvalues * np.count_nonzero(~np.isnan(pvalues)), 1.0) if adjust == "bonferroni" else pvalues

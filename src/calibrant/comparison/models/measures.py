@@ -22,7 +22,7 @@ from .parts import N_DRAWS, ScoreParts, overfits
 from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
 
-#: Level at which intervals of single errors are taken, and the same in standard errors.
+#: Level of the intervals of single errors, and their half-width in standard errors.
 _LEVEL, _REACH = 0.95, 1.959963984540054
 
 
@@ -33,16 +33,16 @@ class Measured:
     Attributes
     ----------
     values : ndarray of shape (M,)
-        As the measure is usually read.
+        Values as usually reported.
     centres : ndarray of shape (M,)
-        Without the bias of noise.
+        Values corrected for the bias of noise.
     se : ndarray of shape (M, M)
-        Standard error of the difference of centres i less j, on its lower side; on its upper side it is that of j less
-        i.
+        Standard error of the difference of centres i minus j, on its lower side; on its upper side it is that of j
+        minus i.
     df : float
-        Degrees of freedom of that.
+        Degrees of freedom of the standard errors.
     least : float
-        Below which no p-value is, for so few groups of rows.
+        Smallest possible p-value, given the number of groups of rows.
     """
 
     values: FloatArray
@@ -53,7 +53,7 @@ class Measured:
 
 
 def standard_errors(*covariances: FloatArray) -> FloatArray:
-    """Standard errors (M, M) of differences from covariances (M, M), the largest of any."""
+    """Standard errors (M, M) of differences from covariances (M, M), elementwise the largest."""
     with np.errstate(invalid="ignore"):  # of infinite ones, as weights near the largest number give: no number
         found = [np.add.outer(c.diagonal(), c.diagonal()) - 2 * c for c in covariances]
     return np.asarray(np.sqrt(np.maximum(np.max(found, axis=0), 0.0)))
@@ -61,19 +61,19 @@ def standard_errors(*covariances: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Measures of several models' predictions, all of whose rows have weight, for the same outcomes."""
+    """Measures of several models' predictions for the same outcomes; all rows have weight."""
 
     models: Sequence[Predictions]
     units: IndependentUnits
 
     @cached_property
     def _rests_on(self) -> tuple[float, float]:
-        """Degrees of freedom, and the least p-value."""
+        """Degrees of freedom, and the smallest possible p-value."""
         units = self.units
         return units.df, float(least_pvalue(units.copies.size)) if units.grouped else 0.0
 
     def mean(self, losses: Sequence[FloatArray]) -> Measured:
-        """Weighted means of each model's values of rows; models share the rows, so their noise cancels."""
+        """Weighted mean of each model's values per row; models share the rows, so their common noise cancels."""
         units = self.units
         values = np.array([float(units.row_mass @ loss) / units.total for loss in losses])
         finite = np.isfinite(values)
@@ -94,14 +94,14 @@ class Measures:
     def calibration_error(
         self, notion: Notion, estimator: Estimator, n_resamples: int, rng: np.random.Generator
     ) -> Measured:
-        r"""L1 error by the estimator, with the intervals of :func:`calibrant.estimate`, put together for differences.
+        r"""L1 error by the estimator, with the intervals of :func:`calibrant.estimate`, combined for differences.
 
         With l and u the distances of a single interval's ends from its median, a difference has (Zou & Donner 2008)
 
         .. math:: l_{ij}^2 = l_i^2 + u_j^2 - 2 r\, l_i u_j, \qquad u_{ij} = l_{ji}.
 
-        The correlation r is that of the errors' noise on the same units, and counts where it is negative. An interval
-        that reaches down to 0 is not normal: its lower end is put together as for r = -1.
+        The correlation r is that of the errors' noise on the same units, used where negative. An interval that reaches
+        0 is not normal: its lower end is combined with r = -1.
         """
         grouped = self.models[0].groups is not None
         # Estimators that need single rows have no interval for groups.
@@ -123,9 +123,9 @@ class Measures:
         return Measured(values, centres, se, *self._rests_on)
 
     def _noise(self, p: Predictions, notion: Notion) -> FloatArray:
-        """Contribution of each row's noise to a model's error, (n,): its residual, by the sign of the gap at its score.
+        """Contribution of each row's noise to a model's error, (n,): its residual times the sign of the gap there.
 
-        Gaps are those of a smooth curve, which most estimators agree with in sign.
+        Gaps are those of a smooth curve, whose signs agree with those of most estimators.
         """
         curves = reliability_curve(p, notion=notion, estimator="adaptive", level=None)
         out = np.zeros(p.n_samples)
@@ -154,7 +154,7 @@ class Measures:
     def parts(
         self, rules: Mapping[str, ScoringRule], n_resamples: int, rng: np.random.Generator
     ) -> dict[str, Measured]:
-        """Miscalibration and discrimination by each score, whose noise resamples of units tell."""
+        """Miscalibration and discrimination by each score, with their noise from resamples of units."""
         parts = ScoreParts.of(self.models, rules, self.units)
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
             draws = np.concatenate([parts.read(times) for times in self.units.draws(n_resamples, rng)], axis=-1)

@@ -18,39 +18,39 @@ from ...measure.scoring_rules import Brier, ScoringRule, matrix_of, score_rows
 from ...sums.logistic_fit import Counts, Point, expit, maximum, warned
 from .units import IndependentUnits
 
-#: Most scores that are told apart in resamples: beyond, neighbours are pooled before the isotonic fit, which has
+#: Most scores that are distinguished in resamples: beyond, neighbours are pooled before the isotonic fit, which has
 #: about the cube root of n steps anyway.
 MOST_CELLS = 2000
 #: Cells of problems that are fitted together.
 _TOGETHER = 1 << 16
 #: Draws of labels. Their mean has a tenth of the noise of one sample.
 N_DRAWS = 100
-#: Scores that are told apart in draws.
+#: Most scores that are distinguished in draws.
 _MOST_CELLS = 20_000
-#: Where, in shares of the weight, the slope of the map may change; the penalties of slope and changes, in rows; its
-#: least value.
+#: Shares of the weight at which the slope of the map may change; the penalties of slope and changes, in rows; the
+#: smallest value of the map.
 _KNOTS = (0.2, 0.4, 0.6, 0.8)
 _SLOPE_COST, _BEND_COST = 0.1, 1.0
 _LEAST = 1e-9
-#: Terms of the tetrachoric series, where it is summed, and the highest correlation that is drawn with.
+#: Terms of the tetrachoric series, the correlations at which it is summed, and the highest correlation of draws.
 _TERMS = 120
 _CORRELATIONS = np.linspace(0, 1, 201)
 _HIGHEST = 0.999
 
 
 def has_parts(rule: ScoringRule, n_classes: int) -> bool:
-    """Whether CORP takes a score apart: any of two classes, of more a sum over classes."""
+    """Whether CORP decomposes a score: any score of two classes; for more, sums over classes."""
     return n_classes == 2 or isinstance(rule, Brier)
 
 
 def columns_of(p: Predictions) -> Sequence[int]:
-    """Classes that are fitted: the second of two; of more every one observed, for fits to the others are 0."""
+    """Classes that are fitted: the second of two; of more, every observed one, as fits to the others are 0."""
     # The class of a single column comes last, as rules that distinguish their classes need.
     return np.unique(p.codes).tolist() if p.n_classes > 2 else [1 if p.positive is None else p.positive]
 
 
 def cells_of(scores: FloatArray, units: IndependentUnits, most: int | None) -> tuple[AnyArray, int]:
-    """Cell of each row, ascending with the score, and how many there are: at most ``most``, of about equal weights."""
+    """Cell of each row, ascending with the score, and number of cells: at most ``most``, of about equal weights."""
     _, cell = np.unique(scores, return_inverse=True)
     cell = cell.reshape(-1)
     number = int(cell.max()) + 1
@@ -64,7 +64,7 @@ def cells_of(scores: FloatArray, units: IndependentUnits, most: int | None) -> t
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """Mean score of saying p in cells, of which some of the weight is positive."""
+    """Mean score of forecasts p in cells, given their total and positive weights."""
 
     rule: ScoringRule
     n_classes: int
@@ -88,7 +88,7 @@ class Mean:
 
 
 def isotonic_fits(positive: FloatArray, weight: FloatArray, problem: AnyArray) -> FloatArray:
-    """Isotonic fits of problems laid end to end: each cell's problem ascends."""
+    """Isotonic fits of problems laid end to end; the cells' problem numbers ascend."""
     return isotonic_means(positive, weight, 2.0 * problem)
 
 
@@ -110,7 +110,7 @@ class TiedCells:
 
     @classmethod
     def of(cls, columns: Sequence[tuple[AnyArray, int, AnyArray]], units: IndependentUnits) -> TiedCells:
-        """From the cell of each row, the number of cells, and whether the class was observed: for every class."""
+        """From each class's cell of each row, number of cells, and whether the class was observed."""
         from scipy.sparse import vstack
 
         weight, positive = (
@@ -120,7 +120,7 @@ class TiedCells:
         return cls(weight, positive, np.repeat(np.arange(len(columns)), [m for _, m, _ in columns]))
 
     def resampled(self, times: FloatArray) -> Iterator[tuple[int, FloatArray, FloatArray, AnyArray]]:
-        """How many resamples, with their problems laid end to end: weights, positive ones, and places of problems."""
+        """Number of resamples, with their problems laid end to end: weights, positive weights, and problem numbers."""
         number = int(self.problem[-1]) + 1
         together = max(1, _TOGETHER // self.problem.size)
         for first in range(0, times.shape[1], together):
@@ -138,7 +138,7 @@ class Refinements:
     Attributes
     ----------
     tiles : tuple of TiedCells
-        Of all classes that are fitted.
+        Cells of all classes that are fitted.
     rules : dict of str to ScoringRule
     n_classes : int
     """
@@ -168,7 +168,7 @@ class Refinements:
         return cls(tuple(tiles), rules, p.n_classes)
 
     def read(self, times: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Refinement and uncertainty by each rule, (r,) both, with units drawn so often, (G, r)."""
+        """Refinement and uncertainty by each rule, (r,) each, for resamples given by counts of units (G, r)."""
         out: dict[str, tuple[FloatArray, FloatArray]] = {
             name: (np.zeros(times.shape[1]), np.zeros(times.shape[1])) for name in self.rules
         }
@@ -195,7 +195,7 @@ class ScoreParts:
     Attributes
     ----------
     fits : tuple of Refinements
-        Of each model.
+        Fits of each model.
     losses : ndarray of shape (S, M, G)
         Sums of each score over one copy of each unit.
     units : IndependentUnits
@@ -221,7 +221,7 @@ class ScoreParts:
         return cls(tuple(Refinements.of(p, dict(rules), units, most) for p in models), losses, units)
 
     def read(self, times: FloatArray) -> FloatArray:
-        """Parts (S, 2, M, r) with units drawn so often, (G, r)."""
+        """Parts (S, 2, M, r) for resamples given by counts of units (G, r)."""
         if not len(self.losses):
             return np.empty((0, 2, len(self.fits), times.shape[1]))
         with np.errstate(invalid="ignore"):  # a loss of ∞ that a resample left out
@@ -242,20 +242,20 @@ def overfits(
     *,
     steps: bool = False,
 ) -> FloatArray:
-    r"""Gain of isotonic fits that are judged on the rows of the fit, (S, M, draws); the mean counts.
+    r"""Gain of isotonic fits evaluated on the rows of the fit, (S, M, draws); the bias is its mean.
 
     .. math:: E^* \Big[ \tfrac1n \sum_i S(q(s_i), Y^*_i) - S(\hat q^*(s_i), Y^*_i) \Big],
         \qquad P(Y^*_i = 1) = q(s_i)
 
-    with q a smooth non-decreasing map fitted to each class of each model, scores kept as they are, and q̂* the isotonic
-    fit of the labels drawn. Miscalibration and discrimination are both too high by that. Resampled rows do not tell it:
-    the isotonic fit that they are drawn around has flats of its own, and their result depends on how many scores
-    there are (Kosorok 2008; Sen, Banerjee & Woodroofe 2010). Labels of a group are drawn with normal latents of one
-    correlation, that of the residuals. All models are given the same random numbers, and models that order rows alike
-    the same labels.
+    with q a smooth non-decreasing map fitted to each class of each model, scores fixed, and q̂* the isotonic fit to the
+    drawn labels. Miscalibration and discrimination are both too high by this. Resampled rows do not estimate it: the
+    isotonic fit around which they are drawn has its own flat parts, and their result depends on the number of distinct
+    scores (Kosorok 2008; Sen, Banerjee & Woodroofe 2010). Labels of a group are drawn with equicorrelated normal
+    latents that match the correlation of the residuals. All models use the same random numbers, and models that order
+    rows alike get the same labels.
 
-    With ``steps`` the isotonic fit itself is taken for q: as if the truth were flat wherever the fit is. A fit gains
-    less there, so that both together bound the bias.
+    With ``steps``, q is the isotonic fit itself, as if the true map were flat wherever the fit is. A fit gains less
+    there, so the two together bound the bias.
     """
     out = np.zeros((len(rules), len(models), N_DRAWS))
     for j, p in enumerate(counted(models if len(rules) else (), "noise of isotonic fits, by model")):
@@ -287,12 +287,12 @@ class Column:
     Attributes
     ----------
     cell : ndarray of shape (n,)
-        Of each row; cells ascend with the score.
+        Cell of each row; cells ascend with the score.
     weight : ndarray of shape (cells,)
     map : ndarray of shape (cells,)
         Probability of the class, a smooth function of the score.
     correlation : float
-        Of the latents of a group's rows.
+        Correlation of the latents of a group's rows.
     units : IndependentUnits
     whole : bool
         Whether weights are numbers of rows.
@@ -341,8 +341,8 @@ class Column:
 def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatArray:
     """Probability in each cell as a smooth non-decreasing function of its rank among all weight.
 
-    A logistic fit, piecewise linear in normal ranks, pooled where it would decrease; ``rows`` is the number of rows
-    that the weights are worth, against which slopes are penalised. Ranks make it the same for all scores of one order.
+    A logistic fit, piecewise linear in normal ranks, pooled where it would decrease. ``rows``, the effective number of
+    rows, scales the penalties on slopes. Because of the ranks, it depends only on the order of the scores.
     """
     from scipy.special import logit, ndtri
 
@@ -367,12 +367,12 @@ def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatAr
 
 
 def latent_correlation(q: FloatArray, happened: AnyArray, units: IndependentUnits, *, whole: bool) -> float:
-    r"""Correlation of normal latents whose labels would be correlated within groups as the residuals are.
+    r"""Correlation of normal latents whose labels are as correlated within groups as the residuals.
 
     .. math:: \sum_{i \ne j} (y_i - q_i)(y_j - q_j) = \sum_{i \ne j} \sum_{t \ge 1} \frac{\rho^t}{t}
         \varphi(h_i) \psi_{t-1}(h_i) \varphi(h_j) \psi_{t-1}(h_j), \qquad h = \Phi^{-1}(q)
 
-    over pairs of rows of one group, with ψ the normed Hermite polynomials (the tetrachoric series); at least 0.
+    over pairs of rows of one group, with ψ the normalised Hermite polynomials (the tetrachoric series); at least 0.
     """
     from scipy.special import ndtri
 

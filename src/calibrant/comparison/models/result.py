@@ -1,4 +1,4 @@
-"""`ModelComparison`: models on the same rows, and how far apart they are; a frozen result with readers."""
+"""`ModelComparison`: models on the same rows and their differences; a frozen result with accessors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ERRORS = {
     "squared_calibration_error": "squared calibration error",
     "accuracy": "accuracy",
 }
-#: Pairs that are printed for each measure; of more, those that differ.
+#: Most pairs that are printed per measure; of more, only those that differ.
 _MOST_PAIRS = 15
-#: Characters of a name, and models of a table that are beside each other, at most.
+#: Most characters of a name, and most models side by side in a table.
 _WIDEST_NAME, _BESIDE = 28, 6
-#: Characters of the longest measure, and of the text beside a pair.
+#: Characters of the longest measure, and of the text next to a pair.
 _MEASURE, _NUMBERS = 28, 70
 
 
@@ -50,7 +50,7 @@ def measure_text(measure: str) -> str:
 
 
 def higher_is_better(measure: str) -> bool:
-    """Whether more of a measure is better: accuracy and discrimination; all others are losses."""
+    """Whether higher values of a measure are better: accuracy and discrimination; all others are losses."""
     return measure == "accuracy" or measure.endswith("_discrimination")
 
 
@@ -63,13 +63,13 @@ class ComparedModel(Result):
     name : str
         Name of the model.
     measures : mapping of str to float
-        Each measure's value for the model alone, as :func:`calibrant.calibration_error` and
-        :func:`calibrant.decompose` give it.
+        Value of each measure for this model, as given by :func:`calibrant.calibration_error` and
+        :func:`calibrant.decompose`.
 
     See Also
     --------
     calibrant.compare_models : Computes it, in ``models``.
-    calibrant.results.ModelComparison : The whole.
+    calibrant.results.ModelComparison : The whole comparison.
 
     Examples
     --------
@@ -87,12 +87,12 @@ class ComparedModel(Result):
 
     @property
     def summary(self) -> str:
-        """Its first measure."""
+        """The model's first measure, in words."""
         name, value = next(iter(self.measures.items()))
         return f"The {measure_text(name)} of {printable(self.name)} is {value:.4f}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Its name and measures."""
+        """The model's name and measures as a dictionary."""
         return {"name": self.name} | {k: plain(v) for k, v in self.measures.items()}
 
 
@@ -109,23 +109,23 @@ class Difference(Result):
     value : float
         The measure of ``model`` minus that of ``other``.
     corrected : float
-        The same without the bias of noise, as far as it is known: the middle of the interval. Scores and accuracy have
-        none.
+        The difference corrected for the known bias of noise: the middle of the interval. Scores and accuracy have no
+        such bias.
     se : float
-        Standard error; of calibration errors, where it differs below and above ``corrected``, the mean of both.
+        Standard error; for calibration errors, the mean of those below and above ``corrected``.
     interval : Interval
-        At the comparison's level; NaN where a value is not finite.
+        Interval at the comparison's level; NaN where a value is not finite.
     pvalue : float
         Two-sided p-value (null: the models do not differ).
     adjusted : float
-        The same, adjusted for the number of pairs.
+        The p-value, adjusted for the number of pairs.
     better : str or None
         The better model by this measure; None if ``adjusted`` is not below ``1 - level``.
 
     See Also
     --------
     calibrant.compare_models : Computes it, in ``differences``.
-    calibrant.results.ModelComparison : The whole; its method ``difference`` returns one.
+    calibrant.results.ModelComparison : The whole comparison; its method ``difference`` returns one.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Difference(Result):
 
     @property
     def summary(self) -> str:
-        """Whether one of the models is better."""
+        """The difference in words, and which of the models is better."""
         found = "they do not differ significantly" if self.better is None else f"{printable(self.better)} is better"
         pair = f"{printable(self.model)} minus that of {printable(self.other)}"
         return f"The {measure_text(self.measure)} of {pair} is {with_ends(self.value, self.interval, signed)}: {found}."
@@ -172,7 +172,7 @@ class ModelComparison(Picture, Paged):
     reference : str or None
         The model that all others are compared to; None for every pair.
     n_samples : int
-        Number of rows, those of weight 0 included.
+        Number of rows, including those of weight 0.
     n_groups : int or None
         Number of groups treated as independent; None if rows are.
     warnings : tuple of str
@@ -213,7 +213,7 @@ class ModelComparison(Picture, Paged):
         return tuple(self.models[0].measures)
 
     def of(self, measure: str) -> tuple[Difference, ...]:
-        """Differences of one measure; ValueError for one that is not there.
+        """Differences of one measure; raises ValueError for an unknown measure.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class ModelComparison(Picture, Paged):
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
     def _names(self, width: int) -> list[str]:
-        """Names of the models within a width that is within reason."""
+        """Names of the models, shortened to a reasonable width."""
         return shorten([m.name for m in self.models], int(np.clip(width, 10, _WIDEST_NAME)))
 
     def _values(self, measure: str) -> list[str]:
@@ -265,7 +265,7 @@ class ModelComparison(Picture, Paged):
         return [known(m.measures[measure], spread) for m in self.models]
 
     def _differences(self) -> list[str]:
-        """Pairs measure by measure; of many, those that differ."""
+        """Pairs measure by measure; of many, only those that differ."""
         names = dict(zip((m.name for m in self.models), self._names((text_width() - _NUMBERS) // 2), strict=True))
         shown = [
             [d for d in self.of(measure) if d.better is not None or len(self.of(measure)) <= _MOST_PAIRS]
@@ -363,5 +363,5 @@ class ModelComparison(Picture, Paged):
 
 
 def _listed(names: list[str]) -> str:
-    """Some names in words."""
+    """A list of names in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -16,15 +16,15 @@ from ...estimators import Binned
 from ...notions import Notion
 from .units import IndependentUnits
 
-#: Bins of all problems of a model together: products of two models' bins are worked out pair by pair.
+#: Most bins of all problems of a model together: products of two models' bins are computed pair by pair.
 MOST_BINS = 4096
 _BLOCK = 512
-#: Units whose pairs may be held.
+#: Most units whose pairs are stored.
 _MOST_UNITS = 1024
 
 
 def problems_of(p: Predictions, notion: Notion) -> Problem | OneVsRestProblems:
-    """The 1-D problems of a notion; ValueError for one of vectors."""
+    """The 1-D problems of a notion; ValueError for a notion of vectors."""
     reduction = notion.reduce(p)
     if isinstance(reduction, VectorProblem):
         raise ValueError(
@@ -36,7 +36,7 @@ def problems_of(p: Predictions, notion: Notion) -> Problem | OneVsRestProblems:
 
 @dataclass(frozen=True, eq=False)
 class BinnedResiduals:
-    """Sums over one copy of each unit within each bin, where there are any: one entry each.
+    """Sums over one copy of each unit within each bin; one entry per non-empty pair of the two.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class BinnedResiduals:
     residual, mass : ndarray of shape (e,)
         Sums of weighted residuals ``o - s``, and of weights.
     scale : ndarray of shape (B,)
-        Share of a bin's problem, over that problem's weight: times a bin's weight it is the bin's share.
+        Share of the bin's problem over that problem's weight; times the bin's weight, it is the bin's share.
     units : IndependentUnits
     """
 
@@ -58,7 +58,7 @@ class BinnedResiduals:
 
     @classmethod
     def of(cls, p: Predictions, notion: Notion, units: IndependentUnits) -> BinnedResiduals:
-        """From predictions whose rows all have weight; √n bins, for noise does not bias products of units."""
+        """From predictions whose rows all have weight; √n bins, as noise does not bias products of units."""
         reduction = problems_of(p, notion)
         each = max(1, MOST_BINS // len(reduction))
         bins, places, gaps, shares = [], [], [], []
@@ -83,7 +83,7 @@ class BinnedResiduals:
         return cls(bin_of, unit_of, residual, mass, np.concatenate(shares), units)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over all copies of all units, (B,), of the entries."""
+        """Sums of the entries over all copies of all units, (B,)."""
         copies = self.units.copies[self.unit_of]
         found = np.bincount(self.bin_of, weights=copies * values, minlength=self.scale.size)
         return np.asarray(found, dtype=np.float64)
@@ -102,8 +102,8 @@ class Squares:
     .. math:: T = \sum_j \pi_j \frac{\sum_{u \ne v} r_{uj} r_{vj}}{\sum_{u \ne v} m_{uj} m_{vj}}
 
     with :math:`r_{uj}` and :math:`m_{uj}` the sums of residuals ``o - s`` and of weights of a unit's rows in a bin, and
-    :math:`\pi_j` the bin's share of the weight. The noise of two units does not correlate, however that of rows within
-    a unit does: T is unbiased for :math:`\sum_j \pi_j E[o - s \mid j]^2`.
+    :math:`\pi_j` the bin's share of the weight. The noise of two units is uncorrelated, whatever the correlation within
+    a unit, so T is unbiased for :math:`\sum_j \pi_j E[o - s \mid j]^2`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Squares:
     factor : ndarray of shape (B,)
         Weight in T of a product of two units in a bin.
     noise : sparse array of shape (B, G)
-        Residual sums less the bins' gaps.
+        Residual sums minus the bins' gaps.
     """
 
     value: float
@@ -151,8 +151,8 @@ def squares_covariance(models: Sequence[Squares], units: IndependentUnits) -> tu
 
     .. math:: \sum_u \psi_u^2 - \tfrac12 \sum_{u \ne v} h_{uv}^2
 
-    of the influences ψ and of the contributions h of pairs of units. For squared gaps the influences count the noise
-    twice (Efron & Stein 1981), of a gap that is not 0 once.
+    with the influences ψ and the contributions h of pairs of units. The influences count the noise of squared gaps
+    twice (Efron & Stein 1981), that of a gap that is not 0 once.
     """
     number = len(models)
     pairs = np.empty((number, number))
@@ -166,7 +166,7 @@ def squares_covariance(models: Sequence[Squares], units: IndependentUnits) -> tu
 def _pair_covariance(one: Squares, other: Squares, copies: FloatArray) -> float:
     """``2 Σ_{u ≠ v} (Σ_j a_j r_uj r_vj)(Σ_k b_k q_uk q_vk)``, by the products of bins, or of units if these are fewer.
 
-    Either way sums over pairs of all copies, minus those of a copy with itself.
+    Both are sums over pairs of all copies minus those of a copy with itself.
     """
     if copies.size < min(one.factor.size, _MOST_UNITS):
         first, second = one.of_pairs, other.of_pairs

@@ -30,7 +30,7 @@ class IndependentUnits:
     weight : ndarray of shape (n,)
         Weight of each row.
     copies : ndarray of shape (G,)
-        How many equal units each one stands for: whole-number weights of rows that are units themselves.
+        Number of equal units that each one stands for: whole-number weights, where rows are the units.
     grouped : bool
         Whether units are groups of rows.
     """
@@ -70,12 +70,12 @@ class IndependentUnits:
 
     @cached_property
     def total(self) -> float:
-        """Weight of everything."""
+        """Total weight."""
         return float(self.row_mass.sum())
 
     @cached_property
     def effective_size(self) -> float:
-        """Kish's number of units: with one group that holds most of the weight, there is hardly more than one."""
+        """Kish's number of units; hardly more than one if one group has most of the weight."""
         return float(self.total**2 / (self.copies @ self.mass**2))
 
     def sums(self, values: FloatArray) -> FloatArray:
@@ -90,7 +90,7 @@ class IndependentUnits:
         return csr_array((self.weight * values, (cell, self.of_row)), shape=(n_cells, self.copies.size))
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """How often each unit is drawn when as many are drawn with replacement, some resamples at a time, (G, r)."""
+        """Counts (G, r) of units in bootstrap resamples of all units, some resamples at a time."""
         g, number = self.copies.size, round(self.size)
         plain = bool((self.copies == 1).all())
         share = self.copies / self.size
@@ -107,8 +107,8 @@ class IndependentUnits:
     def covariance(self, influence: FloatArray) -> FloatArray:
         """Covariance (m, m) of means whose influence by one copy of each unit is (m, G).
 
-        The larger a unit's share of the weight, the nearer to it is the mean: squares are divided by the rest (Bell &
-        McCaffrey 2002), which makes G / (G - 1) of equal units.
+        The larger a unit's share of the weight, the nearer the mean is to it: squares are divided by one minus that
+        share (Bell & McCaffrey 2002), a factor of G / (G - 1) for equal units.
         """
         centred = influence - (influence @ self.copies / self.size)[:, None]
         return np.asarray((centred * (self.copies / rest_of(self.mass / self.total))) @ centred.T)
@@ -120,5 +120,5 @@ class IndependentUnits:
 
     @cached_property
     def df(self) -> float:
-        """Degrees of freedom of that: Kish's number of units, less one; 0 of a single unit."""
+        """Degrees of freedom of the variance: Kish's number of units minus one, at least 1; 0 for a single unit."""
         return max(self.effective_size - 1, 1.0) if self.size > 1 else 0.0

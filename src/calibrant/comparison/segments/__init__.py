@@ -1,1 +1,1 @@
-"""Segments: rows on which the model is wrong, found by their features."""
+"""Segments: rows on which the model is miscalibrated, found by their features."""

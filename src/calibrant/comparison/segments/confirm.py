@@ -1,4 +1,4 @@
-"""Two ways to tell a segment from what a search finds by chance: the same search on drawn outcomes, or other rows."""
+"""Two ways to distinguish segments from chance findings: the same search on drawn outcomes, or tests on other rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .features import Condition, Features
 from .offsets import OffsetModel, SegmentRows
 from .search import FoundSegment, Limits, Searched, inflation_of
 
-#: Draws of the search, and where that takes minutes; segments of a class that are found at most; and those that are
-#: confirmed on other rows.
+#: Draws of the search, and fewer where these take minutes; most segments of a class that are found; and most that are
+#: tested on other rows.
 DRAWS, FEW_DRAWS, MOST, MOST_SPLIT = 199, 99, 10, 5
-#: Variance, in outcomes, that a segment and its complement have at least; in each half of a split.
+#: Smallest variance, in outcomes, of a segment and its complement; and that in each half of a split.
 LEAST_VARIANCE, LEAST_VARIANCE_SPLIT = 20.0, 10.0
 #: Cost, in rows × features × draws, up to which all rows are searched and outcomes are drawn.
 _MOST_WORK = 2e9
-#: Draws beyond the quantile of the level, at least.
+#: Fewest draws beyond the quantile of the level.
 _ENOUGH = 2
 #: Residuals drawn at a time.
 _TOGETHER = 1 << 20
@@ -34,9 +34,9 @@ _Link = tuple[FoundSegment, AnyArray, OffsetModel, OffsetModel]
 
 
 class Tested(NamedTuple):
-    """A segment that was tested: z beyond the model, its p-values, and how far the interval of its gap reaches.
+    """A segment that was tested: its p-values, and the half-width of the interval of its gap in standard errors.
 
-    ``numbers`` are the means of outcomes and scores, that of residuals about the model, and the error of the gap, of
+    ``numbers`` are the means of outcomes, scores and residuals about the model, and the standard error of the gap, of
     ``n`` rows; ``gain`` is that in log-likelihood.
     """
 
@@ -52,7 +52,7 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a search; ``rows`` are the fewest of a segment."""
+    """Options of a search; ``rows`` is the smallest number of rows of a segment."""
 
     terms: int
     rows: int
@@ -60,12 +60,12 @@ class Options:
 
 
 def fits(features: Features, problems: Sequence[SegmentRows]) -> bool:
-    """Whether drawing takes a minute or so at most."""
+    """Whether drawing takes at most about a minute."""
     return sum(rows.at.size for rows in problems) * len(features.each) * DRAWS <= _MOST_WORK
 
 
 def searched_for(model: OffsetModel, features: Features, options: Options, least: float) -> Searched:
-    """The search in the rows of a model; ``least`` is the variance of a segment at least."""
+    """The search in the rows of a model; ``least`` is the smallest variance of a segment."""
     at, n = model.rows.at, features.codes.shape[1]
     codes = features.codes if at.size == n and (at == np.arange(n)).all() else features.codes.take(at, axis=1)
     inflation = inflation_of(codes, model.residuals, model.rows.groups)
@@ -73,7 +73,7 @@ def searched_for(model: OffsetModel, features: Features, options: Options, least
 
 
 def chain_of(model: OffsetModel, searched: Searched, penalty: FloatArray) -> Iterator[_Link]:
-    """The best segment, the best beyond it, and so on: with its rows, and the model without and with it."""
+    """The best segment, the best one beyond it, and so on, with its rows and the model without and with it."""
     while True:
         (lengths,) = searched.best(model.refitted(model.residuals[None]))
         if not lengths:
@@ -90,7 +90,7 @@ def chain_of(model: OffsetModel, searched: Searched, penalty: FloatArray) -> Ite
 
 
 def _off(model: OffsetModel, inside: AnyArray) -> float:
-    """Size of the gap of the scores as given."""
+    """Absolute gap of the scores as given."""
     observed, stated, *_ = model.gap(inside)
     return abs(observed - stated)
 
@@ -98,7 +98,7 @@ def _off(model: OffsetModel, inside: AnyArray) -> float:
 def simulate(
     features: Features, problems: Sequence[SegmentRows], options: Options, rng: np.random.Generator
 ) -> list[Tested]:
-    """All rows are searched, and the largest rank is compared with those of outcomes drawn from the map of all rows."""
+    """Search all rows, and compare the largest rank with those on outcomes drawn from the map of all rows."""
     known = [(k, model) for k, rows in enumerate(problems) if (model := OffsetModel.of(rows)) is not None]
     tasks = [(k, model, searched_for(model, features, options, LEAST_VARIANCE)) for k, model in known]
     few = (FEW_DRAWS + 1) * (1 - options.level) >= _ENOUGH and not fits(features, problems)
@@ -135,7 +135,7 @@ def simulate(
 def split(
     features: Features, problems: Sequence[SegmentRows], options: Options, rng: np.random.Generator
 ) -> list[Tested]:
-    """One half of the rows is searched, whole groups, and what is found is tested on the other."""
+    """Search one half of the rows, by whole groups, and test the segments found on the other half."""
     from scipy.special import stdtrit
 
     half = _half(problems, rng)
@@ -170,7 +170,7 @@ def split(
 
 
 def _half(problems: Sequence[SegmentRows], rng: np.random.Generator) -> AnyArray:
-    """Which of the rows are searched: half of them, or of the groups."""
+    """Mask of the rows that are searched: half of them, or of the groups."""
     unit: IntArray = np.arange(1 + max((int(rows.at.max(initial=-1)) for rows in problems), default=-1))
     for rows in problems:
         if rows.groups is not None:
@@ -188,7 +188,7 @@ def _tested(place: int, link: _Link, adjusted: float, reach: float, searched: Se
 
 
 def pvalue_of(z: float, skew: float, free: float) -> float:
-    """Two-sided p-value of a score statistic; of a skewed one by the first term of Cornish and Fisher."""
+    """Two-sided p-value of a score statistic; of a skewed one, by the first term of Cornish and Fisher."""
     from scipy.special import ndtr, stdtr
 
     if np.isfinite(free):
@@ -201,6 +201,6 @@ def pvalue_of(z: float, skew: float, free: float) -> float:
 
 
 def gains(problems: Sequence[SegmentRows]) -> FloatArray:
-    """Gain in log-likelihood of the map of all rows, of each problem."""
+    """Gain in log-likelihood of the map of all rows, for each problem."""
     models = [OffsetModel.of(rows) for rows in problems]
     return np.array([0.0 if model is None else model.gain for model in models])

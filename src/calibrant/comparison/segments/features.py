@@ -1,4 +1,4 @@
-"""Columns of any kind as codes of few values, binned once; and conditions on them as a person would say them."""
+"""Columns of any kind as codes of few values, binned once; and conditions on them in words."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ...data.printing import printable
 from ...data.types import AnyArray, FloatArray, IntArray, Label
 from ..subgroups.membership import Subgroups, check_column, named_columns, names_of, subgroups_of
 
-#: Bins of numbers that are searched, and those that the ends of what is found are moved among.
+#: Bins of numbers that are searched, and bins among which the ends of segments found are moved.
 COARSE, FINE = 16, 64
-#: Levels of a category that are kept apart: with one for the others and one for missing values they fit a byte.
+#: Levels of a category that are distinguished: with one for the others and one for missing values, they fit a byte.
 LEVELS = 200
 #: Rows from which bins of numbers are made.
 _SAMPLE = 100_000
-#: Rows of either outcome, and rows per value, from which on a feature with pure values is taken to leak the label.
+#: Rows of either outcome, and rows per value, from which a feature with pure values is taken to leak the label.
 _LEAK = 10
-#: A text with so large a share of distinct values names its rows.
+#: A text with at least this share of distinct values names its rows.
 _NAMING = 0.95
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:|$)")
 _EPOCH = np.datetime64(0, "us")
 
 
 class Condition(NamedTuple):
-    """One feature lies in a range of its codes, the end not included."""
+    """Condition that one feature lies in a range of its codes, excluding the end."""
 
     feature: int
     low: int
@@ -47,11 +47,11 @@ class Feature:
     Attributes
     ----------
     cuts : ndarray of shape (m,)
-        Numbers at which the codes 1, …, m begin; of a category the codes themselves.
+        Numbers at which the codes 1, …, m begin; for a category, the codes themselves.
     values : tuple
-        Values of codes: of a category those kept apart, sorted; of numbers with few values these; else empty.
+        Values of codes: for a category, those distinguished, sorted; for numbers with few values, these; else empty.
     rare : int
-        How many values of a category share the code after those.
+        Number of values of a category that share the code after those.
     starts : ndarray
         Codes at which the bins that are searched begin.
     """
@@ -88,7 +88,7 @@ class Feature:
         return [*((a, b) for i, a in enumerate(ends) for b in ends[i + 1 :]), miss]
 
     def codes(self, column: Any, shown: str) -> AnyArray:
-        """Codes (n,) of a column, uint8; values that were not there get one that no condition names."""
+        """Codes (n,) of a column, uint8; unseen values get one that no condition includes."""
         return self.of_values(*read_values(column, shown, self.kind), shown)
 
     def of_values(self, kind: str, values: Any, shown: str) -> AnyArray:
@@ -132,7 +132,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features that are searched, codes (F, n) of all rows, and the others with the reason why not."""
+    """The features that are searched, codes (F, n) of all rows, and the features left out, with reasons."""
 
     each: tuple[Feature, ...]
     codes: AnyArray
@@ -144,12 +144,12 @@ class Features:
         return " and ".join(self.each[f].said(low, high) for f, low, high in conditions)
 
     def mask(self, conditions: Sequence[Condition], rows: Any = slice(None)) -> AnyArray:
-        """Which rows all conditions hold for."""
+        """Mask of the rows that meet all conditions."""
         return within(self.codes if isinstance(rows, slice) else self.codes[:, rows], conditions)
 
 
 def within(codes: AnyArray, conditions: Sequence[Condition]) -> AnyArray:
-    """Which columns of codes (F, n) all conditions hold for, (n,)."""
+    """Mask (n,) of the columns of codes (F, n) that meet all conditions."""
     out = np.ones(codes.shape[1], dtype=bool)
     for feature, low, high in conditions:
         of = codes[feature]
@@ -161,7 +161,7 @@ def within(codes: AnyArray, conditions: Sequence[Condition]) -> AnyArray:
 def read_features(
     X: Any, n_rows: int, outcomes: Mapping[str, tuple[AnyArray, AnyArray]], argument: str = "X"
 ) -> Features:
-    """Judge the ``X`` argument, and code its columns; ``outcomes`` are rows and what happened to them, by class."""
+    """Check the ``X`` argument, and code its columns; ``outcomes`` are rows and their outcomes, by class."""
     columns = named_columns(X, argument, "feature")
     if not columns:
         raise ValueError(f"{argument} must have at least one column; got none")
@@ -187,7 +187,7 @@ def read_features(
 
 
 def codes_of_rows(each: Sequence[Feature], wanted: Iterable[int], X: Any, argument: str = "X") -> AnyArray:
-    """Codes (F, n) of new rows for the features that are wanted, which have the names that they had; others are 0."""
+    """Codes (F, n) of new rows for the wanted features, whose names are unchanged; others are 0."""
     columns = dict(named_columns(X, argument, "feature"))
     lengths = {len(check_column(column, f"{argument}[{name!r}]")) for name, column in columns.items()}
     if len(lengths) != 1:
@@ -226,7 +226,7 @@ def read_values(column: Any, shown: str, wanted: str = "") -> tuple[str, Any]:
 
 
 def _plain(column: Any, shown: str) -> Any:
-    """Numbers and times of a data frame as an array of NumPy; anything else as it is."""
+    """Numbers and times of a data frame as a NumPy array; anything else unchanged."""
     if isinstance(column, np.ma.MaskedArray):
         masked: Any = column
         whole = column.dtype.kind in "iuf"
@@ -247,7 +247,7 @@ def _plain(column: Any, shown: str) -> Any:
 
 
 def _as_floats(values: AnyArray) -> tuple[str, FloatArray]:
-    """Numbers as they are, times in microseconds since 1970, spans of time in days; NaN where missing."""
+    """Numbers unchanged, times in microseconds since 1970, durations in days; NaN where missing."""
     if values.dtype.kind in "iuf":
         return "number", values.astype(np.float64)
     gone = np.isnat(values)
@@ -257,14 +257,14 @@ def _as_floats(values: AnyArray) -> tuple[str, FloatArray]:
 
 
 def _naive(value: Any) -> Any:
-    """A time without its zone: the clock of UTC."""
+    """A time without its zone, in UTC."""
     if getattr(value, "tzinfo", None) is None:
         return value
     return value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def _bins(name: str, kind: str, values: FloatArray) -> Feature | str:
-    """Bins of about equally many rows; equal values share one. A reason, where there is nothing to be told apart."""
+    """Bins of about equally many rows; equal values share one. A reason, if there is nothing to distinguish."""
     n = values.size
     some = values[:: -(-n // _SAMPLE)] if n > _SAMPLE else values
     known = np.sort(some[~np.isnan(some)])
@@ -300,7 +300,7 @@ def _shortest(low: float, high: float, kind: str) -> float:
 
 
 def _categories(name: str, read: Subgroups) -> Feature | str:
-    """A code for each value, or for each of those with the most rows."""
+    """A code for each value, or for each of the most frequent ones; or a reason to leave the feature out."""
     values, number = read.values, np.bincount(read.codes, minlength=len(read.values))
     known = [i for i, value in enumerate(values) if value is not None]
     if not known:
@@ -322,7 +322,7 @@ def _key(value: Any) -> tuple[str, Any]:
 
 
 def _leaks(codes: AnyArray, happened: AnyArray) -> bool:
-    """Whether every value has one outcome only, which single rows would have by chance."""
+    """Whether every value has only one outcome, with enough rows per value that this is not chance."""
     positive = np.bincount(codes, happened, 256)
     rows = np.bincount(codes, minlength=256)
     both = min(positive.sum(), rows.sum() - positive.sum()) >= _LEAK

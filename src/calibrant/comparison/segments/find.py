@@ -21,7 +21,7 @@ from .features import Features, read_features
 from .offsets import SegmentRows
 from .segment_report import Segment, SegmentReport
 
-#: Conditions of a segment at most: four are no longer read as one thing.
+#: Most conditions of a segment: four are hard to interpret together.
 _MOST_TERMS = 4
 _CONFIRM = ("auto", "simulate", "split")
 
@@ -41,42 +41,42 @@ def find_segments(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> SegmentReport:
-    r"""Segments of rows, by their features, in which the model is wrong; with p-values that allow for the search.
+    r"""Find segments of rows in which the model is miscalibrated, by features; p-values allow for the search.
 
-    A segment is rows for which up to three conditions hold, such as ``region is north and age ≥ 60``. The recalibrated
-    map c of all rows is fitted first (a polynomial logistic curve of the score, its degree chosen as by
-    :func:`calibrant.significance.calibration_belt`), and a segment S is judged by the score statistic of an offset in
+    A segment consists of the rows that meet up to three conditions, such as ``region is north and age ≥ 60``. A
+    recalibration map c of all rows is fitted first (a polynomial logistic curve of the score, its degree chosen as by
+    :func:`calibrant.significance.calibration_belt`), and a segment S is tested by the score statistic of an offset in
     the logit beyond it,
 
     .. math:: z = \sum_{i \in S} w_i (o_i - c_i) \Big/ \sqrt{\mathrm{Var}},
 
-    the variance being that of the sum less what the map's fit takes away. So a map that is wrong alike everywhere is
-    not reported for every segment: :func:`calibrant.report` says that.
+    where Var is the variance of the sum, reduced by the fit of the map. Miscalibration common to all rows is therefore
+    not reported for every segment: :func:`calibrant.report` shows it.
 
     Parameters
     ----------
     X : array of shape (n, F), mapping, data frame, or list of columns
-        Features: numbers, texts and categories, truth values, dates. Missing values are a value of their own. With a
-        data frame of labels and probabilities, names of its columns. Where ``y_true`` are Predictions, pass it by name.
+        Features: numbers, texts, categories, booleans, dates. Missing values are a separate value. With a data frame of
+        labels and probabilities, names of its columns. If ``y_true`` is Predictions, pass ``X`` as a keyword.
     max_terms : int from 1 to 4, default 3
-        Conditions of a segment at most.
+        Largest number of conditions of a segment.
     min_rows : "auto" or int, default "auto"
-        Rows of a segment at least, and outside it. In any case the variance of its outcomes,
-        :math:`\sum c (1 - c)`, is 20 or more (10 in each half of a split): fewer rare outcomes cannot show anything.
+        Smallest number of rows in a segment, and outside it. The variance of its outcomes, :math:`\sum c (1 - c)`, is
+        always at least 20 (10 in the searched half of a split): fewer rare outcomes cannot show anything.
     level : float, default 0.95
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     confirm : {"auto", "simulate", "split"}, default "auto"
-        How to tell a segment from what a search finds by chance. ``"simulate"``: all rows are searched, and the best
-        segment is compared with the best ones of 199 searches on outcomes drawn from c (for dependent rows, on
-        residuals of which whole groups change their sign), or of 99 beyond :math:`10^7` values of features.
-        ``"split"``: half of the rows, or of the groups, is searched, and the other tests what was found. ``"auto"``:
-        the former up to :math:`10^7` values, which takes a minute or so.
+        How to distinguish segments from chance findings. ``"simulate"``: all rows are searched, and the best segment is
+        compared with those of 199 searches on outcomes drawn from c (for dependent rows, on residuals whose signs are
+        flipped by whole groups), or of 99 beyond :math:`10^7` values of features. ``"split"``: half of the rows, or of
+        the groups, is searched, and the segments found are tested on the other half. ``"auto"``: ``"simulate"`` up to
+        :math:`10^7` values, which takes about a minute.
     max_rows : int, optional
-        Rows that are searched at most: a random sample, of whole groups. By default all. With it, the frame that names
-        of columns are of may be a lazy one of Polars, DuckDB, Dask or PySpark, whose engine draws the rows, not whole
-        groups: no more come to memory.
+        Largest number of rows that are searched: a random sample, of whole groups; by default all. With it, a data
+        frame whose columns are given by name may be a lazy one of Polars, DuckDB, Dask or PySpark, whose engine draws
+        the rows, not whole groups: only these are loaded into memory.
     notion : str or Notion, default "auto"
-        The notion of calibration. With one problem per class (``"classwise"``) every class is searched, and p-values
+        The notion of calibration. With one problem per class (``"classwise"``), every class is searched, and p-values
         and intervals allow for all classes.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as visits of a patient (see :func:`calibrant.as_predictions`).
@@ -90,30 +90,30 @@ def find_segments(
     Raises
     ------
     ValueError, TypeError
-        For bad input.
+        For invalid input.
 
     See Also
     --------
-    calibrant.subgroup_calibration : Subgroups that are named in advance.
-    calibrant.calibrators.SegmentCalibrator : Repairs the model in segments.
+    calibrant.subgroup_calibration : Subgroups that are given in advance.
+    calibrant.calibrators.SegmentCalibrator : Recalibrates the model in segments.
     calibrant.results.SegmentReport : The result, field by field.
 
     Notes
     -----
-    Numbers are cut into 16 bins of about equally many rows, and the ends of what is found are moved among 64; of a
-    category the 200 most frequent values are kept apart. Features that are constant, without any value, or different in
-    nearly every row (texts), and those that determine the outcome, are left out, and the report says so. A beam of ten
-    segments of each length is made longer by every condition; segments are ranked by z²/2 less the logarithm of the
-    number of segments of their length. The best one is added to the map as an offset, and the search is repeated, until
-    its best segment is not significant: what is found later is beyond what was found before.
+    Numbers are cut into 16 bins of about equally many rows, and the ends of the segments found are refined among 64; of
+    a category, the 200 most frequent values are distinguished. Features that are constant, entirely missing, or
+    different in nearly every row (texts), and those that determine the outcome, are left out, and listed in the report.
+    A beam of ten segments of each length is extended by every condition; segments are ranked by z²/2 minus a penalty of
+    their length: the mean rank of the best simulated segment, or for a split the logarithm of the number of segments.
+    The best is added to the map as an offset, and the search is repeated until its best segment is not significant.
 
-    The interval of a gap, observed minus predicted of the scores as given, covers at once for all segments that could
-    have been found (after a split, for those that were tested): it is wide because the segment was chosen. A segment
-    may be found whose interval contains 0: outcomes there differ from those at the same scores elsewhere, and the
+    The interval of a gap, observed minus predicted for the scores as given, is simultaneous for all segments that could
+    have been found (after a split, for those that were tested): it is wide because the segment was selected. The
+    interval of a segment found may contain 0: outcomes there differ from those at the same scores elsewhere, but the
     scores may be right there and wrong elsewhere. Both numbers are reported.
 
-    How often segments are reported that are none, and what is found: benchmarks/coverage/segments.md. Cost:
-    O(n F) for each parent in the beam, in memory n F bytes; simulated 200 times as long.
+    False positives and power: benchmarks/coverage/segments.md. Cost: O(n F) for each parent in the beam, and n F bytes
+    of memory; 200 times as long with ``"simulate"``.
 
     References
     ----------
@@ -193,7 +193,7 @@ def _problems(notion: Notion, p: Predictions) -> Iterator[SegmentRows]:
 
 
 def _sample(p: Predictions, most: int, rng: np.random.Generator) -> AnyArray:
-    """Which of the rows given are kept: at random, whole groups as long as they fit."""
+    """Mask of the given rows that are kept: at random, whole groups as long as they fit."""
     unit = np.arange(p.n_given)
     if p.groups is not None:
         unit[np.arange(p.n_samples) if p.given is None else p.given] = p.groups

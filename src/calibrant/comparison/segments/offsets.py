@@ -19,24 +19,24 @@ from ..subgroups.heterogeneity import PooledMap
 
 _CLIP = 1e-12
 _STEPS, _SMALLEST = 8, 1e-8
-#: Ridge of the information of columns, as a share of their mean: columns that say the same have one solution.
+#: Ridge of the information of columns, as a share of their mean: collinear columns then have one solution.
 _RIDGE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentRows:
-    """Rows with weight of one problem, and where they are among those of the features.
+    """Rows with weight of one problem, and their positions among the rows of the features.
 
     Attributes
     ----------
     at : ndarray of shape (n,)
         Position of each row among those given.
     scores, outcomes, weights, times : ndarray of shape (n,)
-        Weights that are relative sum to the effective sample size; ``times`` count in variances.
+        Relative weights sum to the effective sample size; ``times`` enter variances.
     counts : bool
         Whether weights are numbers of independent outcomes.
     groups : ndarray of shape (n,) or None
-        Codes of dependent rows, of which some may not be there.
+        Codes of groups of dependent rows, some of which may be absent.
     """
 
     at: IntArray
@@ -63,14 +63,14 @@ class SegmentRows:
         return cls(at[used], scores, outcomes, w, times, problem.integral, of, problem.label)
 
     def some(self, rows: AnyArray) -> SegmentRows:
-        """Rows by a mask or by positions."""
+        """Some rows, by a mask or by positions."""
         names = ("at", "scores", "outcomes", "weights", "times", "groups")
         each: dict[str, Any] = {name: v if (v := getattr(self, name)) is None else v[rows] for name in names}
         return replace(self, **each)
 
     @cached_property
     def n_groups(self) -> int:
-        """Number of groups; of rows, where they are independent."""
+        """Number of groups; number of rows if these are independent."""
         return self.at.size if self.groups is None else int(np.unique(self.groups).size)
 
     @property
@@ -81,16 +81,16 @@ class SegmentRows:
 
 @dataclass(frozen=True, eq=False)
 class OffsetModel:
-    """Chances of all rows: a polynomial logistic curve of the score, and an offset for each segment that was found.
+    """Probabilities of all rows: a polynomial logistic curve of the score, and an offset for each segment found.
 
     Attributes
     ----------
     rows : SegmentRows
     columns : ndarray of shape (n, d)
-        Of the curve at each row, and of the segments.
+        Columns of the curve at each row, and of the segments.
     chance : ndarray of shape (n,)
     n_curve : int
-        Columns of the curve.
+        Number of columns of the curve.
     """
 
     rows: SegmentRows
@@ -100,7 +100,7 @@ class OffsetModel:
 
     @classmethod
     def of(cls, rows: SegmentRows) -> OffsetModel | None:
-        """Without segments; None where no finite curve fits best."""
+        """The model without segments; None if no finite curve fits best."""
         if rows.scores.size == 0:
             return None
         problem, design = rows.problem, 1.0
@@ -115,12 +115,12 @@ class OffsetModel:
         return cls(rows, columns, chance, columns.shape[1])._fitted(logits_of(chance, _CLIP))
 
     def beyond(self, segment: AnyArray) -> OffsetModel:
-        """With an offset for another segment."""
+        """The model with an offset for another segment."""
         columns = np.column_stack([self.columns, segment])
         return replace(self, columns=columns)._fitted(logits_of(self.chance, _CLIP))
 
     def _fitted(self, logit: FloatArray) -> OffsetModel:
-        """At the maximum of the likelihood, from logits near it; a few steps, as an offset may be infinite."""
+        """The model at maximum likelihood, from logits near it; a few steps, as an offset may be infinite."""
         model = self
         for _ in range(_STEPS):
             model = replace(self, chance=np.clip(expit(logit), _CLIP, 1 - _CLIP))
@@ -156,17 +156,17 @@ class OffsetModel:
         return np.asarray((residuals @ self.columns) @ self._inverse)
 
     def refitted(self, residuals: FloatArray) -> FloatArray:
-        """Residuals (…, n) about the model that is refitted to them, to first order."""
+        """Residuals (…, n) about the model refitted to them, to first order."""
         return np.asarray(residuals - self.solved(residuals) @ self._bent.T)
 
     @cached_property
     def _signs(self) -> float:
-        """How much residuals whose signs are drawn are scaled up, so that they vary as the chances say at least."""
+        """Factor that scales residuals whose signs are drawn to at least the variance that the probabilities imply."""
         stated = self.rows.weights**2 @ (self.chance * (1 - self.chance))
         return float(scale_of(self.residuals @ self.residuals, stated))
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Residuals (number, n) if the model is right: of outcomes drawn, or of groups whose signs are."""
+        """Residuals (number, n) if the model is right: of drawn outcomes, or with drawn signs of groups."""
         rows = self.rows
         if rows.groups is not None:
             signs = 2.0 * rng.integers(2, size=(number, int(rows.groups.max()) + 1)) - 1
@@ -198,9 +198,9 @@ class OffsetModel:
         return float(each.sum()) / max(by_model, by_groups) ** 0.5, 0.0, float(max(number - 1, 1))
 
     def gap(self, segment: AnyArray, inflation: float = 1.0) -> tuple[float, float, float, float]:
-        """Means of outcomes, of scores, and of residuals about the model; standard error of outcomes less scores.
+        """Means of outcomes, of scores, and of residuals about the model; standard error of outcomes minus scores.
 
-        The variance is at least ``inflation`` times that of independent rows: so it was in the search.
+        The variance is at least ``inflation`` times that of independent rows, as in the search.
         """
         rows, w = self.rows, self.rows.weights[segment]
         o, s, total = rows.outcomes[segment], rows.scores[segment], float(w.sum())
@@ -223,7 +223,7 @@ class OffsetModel:
 
     @property
     def gain(self) -> float:
-        """Gain in log-likelihood of the curve over the scores as given, less what it gains by chance."""
+        """Gain in log-likelihood of the curve over the scores as given, minus its expected gain by chance."""
         return max(self.log_likelihood - _log_likelihood(self.rows, self.rows.scores) - self.n_curve / 2, 0.0)
 
 

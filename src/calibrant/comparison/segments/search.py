@@ -1,4 +1,4 @@
-"""A beam over conditions: which segments have residuals that are largest beside their variance, by sums of codes."""
+"""Beam search over conditions for segments with the largest residuals relative to their variance, by sums of codes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from ...data.types import AnyArray, FloatArray, IntArray
 from .features import Condition, Feature, within
 
-#: Segments of a length that are made longer.
+#: Segments of a length that are extended.
 _BEAM = 10
-#: Keys that are added up at a time: they stay in the cache.
+#: Keys that are summed at a time: they stay in the cache.
 _KEYS = 1 << 18
-#: Share of its parent's variance that a segment has at most.
+#: Largest share of its parent's variance that a segment may have.
 _MOST_OF_PARENT = 0.95
 _ROUNDS = 2
 
 
 class Limits(NamedTuple):
-    """Conditions of a segment at most, and variance and rows that a segment and its complement have at least."""
+    """Most conditions of a segment, and smallest variance and number of rows of a segment and its complement."""
 
     terms: int
     variance: float
@@ -36,7 +36,7 @@ class FoundSegment(NamedTuple):
     rank: float
 
     def less(self, penalty: FloatArray) -> float:
-        """How it ranks among segments of any length: ``z²/2`` less what the best one of its length has by chance."""
+        """Rank among segments of any length: ``z²/2`` minus the penalty of its length."""
         return self.rank - float(penalty[len(self.conditions)])
 
 
@@ -45,7 +45,7 @@ _NOTHING = FoundSegment((), -np.inf)
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """Input of a search: codes of rows, the residuals' variance, and how much more features' sums vary by groups.
+    """Input of a search: codes of rows, the residuals' variance, and its inflation by groups for each feature.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Searched:
     codes : ndarray of shape (F, n)
     variance : ndarray of shape (n,)
     inflation : ndarray of shape (F,)
-        Variance of sums of residuals by the feature's values, of dependent rows over independent ones; at least 1.
+        Variance of sums of residuals by the feature's values, for dependent rows over independent ones; at least 1.
     limits : Limits
     """
 
@@ -70,16 +70,16 @@ class Searched:
 
     @cached_property
     def _candidates(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Feature, first code and end of every condition; codes counted on over features."""
+        """Feature, first code and end of every condition; codes are numbered across features."""
         every = [(f, *(self._offsets[f] + np.array(c))) for f, one in enumerate(self.features) for c in one.candidates]
         table = np.array(every, dtype=np.intp).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2]
 
     @cached_property
     def log_number(self) -> FloatArray:
-        """Logarithm of the number of segments with so many conditions, (terms + 1,), as if they were independent.
+        """Logarithm of the number of segments per number of conditions, (terms + 1,), as if they were independent.
 
-        Of the ranges of a number those that share an end are alike: as many count as there are bins, and as many again.
+        Ranges of a number that share an end are alike: only twice as many count as there are bins.
         """
         from scipy.special import gammaln
 
@@ -92,11 +92,11 @@ class Searched:
         return float(self.variance.sum())
 
     def inside(self, conditions: Sequence[Condition]) -> AnyArray:
-        """Which rows a segment has."""
+        """Mask of the rows in a segment."""
         return within(self.codes, conditions)
 
     def complement(self, conditions: Sequence[Condition], inside: AnyArray) -> tuple[Condition, ...]:
-        """The condition of all other rows, where one says it; else none."""
+        """The condition of all other rows, if a single one describes them; else none."""
         if len(conditions) > 1:
             return ()
         at = conditions[0].feature
@@ -123,7 +123,7 @@ class Searched:
         return np.asarray(running[:, high] - running[:, low])
 
     def best(self, residuals: FloatArray) -> list[list[FoundSegment]]:
-        """For each row of residuals (m, n) the best segment of each length, its ends moved to where they say most."""
+        """For each row of residuals (m, n), the best segment of each length, with its ends refined."""
         m = len(residuals)
         best: list[list[FoundSegment]] = [[] for _ in range(m)]
         parents: dict[tuple[Condition, ...], list[int]] = {(): list(range(m))}
@@ -145,9 +145,9 @@ class Searched:
     def _children(
         self, parent: tuple[Condition, ...], residuals: FloatArray
     ) -> list[tuple[dict[tuple[Condition, ...], float], FoundSegment]]:
-        """For each row of residuals the best further condition on each feature, of either sign, with its rank.
+        """For each row of residuals, the best further condition on each feature, of either sign, with its rank.
 
-        And the best that holds half of all variance at most: a segment and its complement say the same.
+        Also the best one with at most half of all variance, as a segment and its complement are equivalent.
         """
         rows = np.flatnonzero(within(self.codes, parent)) if parent else None
         values = [v if rows is None else v[rows] for v in (self.variance, *residuals)]
@@ -199,7 +199,7 @@ class Searched:
         return (variance >= least) & (self._total - variance >= least) & (variance <= _MOST_OF_PARENT * parent)
 
     def _refined(self, found: FoundSegment, residuals: FloatArray) -> FoundSegment:
-        """With ends moved between the bins that were searched, one condition after the other."""
+        """The segment with ends moved between the bins that were searched, one condition after the other."""
         conditions, rank = list(found.conditions), found.rank
         for place in [*range(len(conditions))] * _ROUNDS:
             one = self.features[conditions[place].feature]
@@ -231,7 +231,7 @@ class Searched:
 
 
 def _best_each(rank: FloatArray, starts: IntArray) -> list[int]:
-    """Place of the largest rank between each start and the next, of the best of these."""
+    """Position of the largest rank between each start and the next, for the best of these."""
     top = np.maximum.reduceat(rank, starts)
     first = np.flatnonzero(rank == np.repeat(top, np.diff(starts, append=rank.size)))
     first = first[np.flatnonzero(np.diff(np.searchsorted(starts, first, side="right"), prepend=0))]
@@ -239,7 +239,7 @@ def _best_each(rank: FloatArray, starts: IntArray) -> list[int]:
 
 
 def _ends(feature: Feature, end: int) -> IntArray:
-    """Where an end may be moved: to between its neighbours among the bins searched; not from the outermost."""
+    """Positions that an end may be moved to: between its neighbours among the bins searched; the outermost stay."""
     if end in (0, feature.missing):
         return np.array([end])
     ends = np.append(feature.starts, feature.missing)
@@ -249,7 +249,7 @@ def _ends(feature: Feature, end: int) -> IntArray:
 
 
 def inflation_of(codes: AnyArray, residuals: FloatArray, groups: IntArray | None) -> FloatArray:
-    """How much more sums over the values of each feature vary because rows of a group depend on each other, (F,)."""
+    """Factor by which dependence within groups inflates the variance of sums over each feature's values, (F,)."""
     if groups is None:
         return np.ones(len(codes))
     number = int(groups.max()) + 1

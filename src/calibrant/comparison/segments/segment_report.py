@@ -1,4 +1,4 @@
-"""`SegmentReport`: where the model is wrong beyond what holds for all rows."""
+"""`SegmentReport`: segments in which the model is miscalibrated beyond what is common to all rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...data.types import AnyArray, Interval, Label
 from ...measure.result import ReliabilityCurve
 from .features import Condition, Feature, codes_of_rows, within
 
-#: Segments that a summary names, and features left out that a text names.
+#: Most segments that a summary names, and most left-out features that a text names.
 _NAMED, _LEFT = 3, 5
 _WAYS = {
     "simulate": "searched in all rows; p-values and intervals by the same search on drawn outcomes",
@@ -40,38 +40,38 @@ class Segment(Result):
     Attributes
     ----------
     condition : str
-        Which rows, as ``region is north and age ≥ 60``.
+        Condition that defines the rows, such as ``region is north and age ≥ 60``.
     label : object
-        The class whose probability is judged; None for the confidence.
+        The class whose probability is evaluated; None for the confidence.
     n_samples : int
-        Rows that the numbers are of: after a split, those of the half that was not searched.
+        Number of rows that the numbers are based on; after a split, those of the half that was not searched.
     base_rate, mean_probability : float
-        Share of the class, and its mean probability (accuracy and mean confidence of that notion).
+        Share of the class, and its mean probability (for confidences, accuracy and mean confidence).
     gap : float
-        ``base_rate - mean_probability``, of the scores as given; negative if the class is over-predicted.
+        ``base_rate - mean_probability``, for the scores as given; negative if the class is over-predicted.
     gap_interval : Interval
-        Its interval, for all segments that were searched at once.
+        Interval of the gap, simultaneous for all segments that were searched.
     gap_beyond : float
-        Observed minus expected at the same scores: by the recalibrated map of all rows, and by the segments in
-        ``beyond``. What ``pvalue`` and ``adjusted`` are about.
+        Observed minus expected at the same scores, by the recalibration map of all rows and the segments in ``beyond``;
+        ``pvalue`` and ``adjusted`` test it.
     pvalue : float
-        The p-value of the score test of an offset in the segment, as if the segment had been named in advance.
+        The p-value of the score test of an offset in the segment, as if the segment had been given in advance.
     adjusted : float
         The p-value, adjusted for the search.
     critical : float
-        Standard errors that the interval reaches on either side: what ``|z|`` must exceed for a segment of its length.
+        Half-width of the interval in standard errors; ``|z|`` must exceed it for a segment of this length.
     share : float
-        Share of the log-loss that recalibration of all rows and of all segments found would save; NaN for a segment
-        that was not found.
+        This segment's share of the log-loss that recalibration of all rows and of all segments found would save; NaN
+        for a segment that was not found.
     beyond : tuple of str
         Segments found before that share rows with this one.
     curve : ReliabilityCurve or None
-        Its reliability curve, for the picture; None for a segment that was not found.
+        Reliability curve of the segment, for the plot; None for a segment that was not found.
 
     See Also
     --------
     calibrant.find_segments : Computes it, in ``segments``.
-    calibrant.results.SegmentReport : The whole.
+    calibrant.results.SegmentReport : The whole report.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Segment(Result):
 
     @property
     def summary(self) -> str:
-        """Which way the model is wrong in the segment; and what its gap says of the scores as given."""
+        """Direction of the miscalibration in the segment, and the gap of the scores as given."""
         low, high = self.gap_interval
         side = "more" if self.gap_beyond > 0 else "less"
         size = known(abs(self.gap_beyond), half_width(low, high))
@@ -117,24 +117,24 @@ class Segment(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SegmentReport(Picture, Paged):
-    """Segments in which the model is wrong beyond what holds for all rows.
+    """Segments in which the model is miscalibrated beyond the miscalibration common to all rows.
 
     Attributes
     ----------
     tested : tuple of Segment
-        Segments that were tested, those found among them, in the order in which they were found.
+        Segments that were tested, including those found, in the order of the search.
     confirm : str
-        ``"simulate"`` or ``"split"``: how it is told what a search finds by chance.
+        ``"simulate"`` or ``"split"``: how segments are distinguished from chance findings.
     features : tuple of str
         Features that were searched.
     left_out : dict
-        Features that were not, and why.
+        Features that were left out, and the reasons.
     label : object
-        The class whose gaps are reported; None for confidences, and for several classes, whose segments say theirs.
+        The class whose gaps are reported; None for confidences, and for several classes (then see each segment).
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     n_groups : int or None
-        Groups of dependent rows, where they were given.
+        Number of groups of dependent rows; None if rows are independent.
 
     See Also
     --------
@@ -177,11 +177,11 @@ class SegmentReport(Picture, Paged):
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments in which the model is wrong, by their adjusted p-values."""
+        """Segments in which the model is miscalibrated according to adjusted p-values."""
         return tuple(self.tested[i] for i in self._found)
 
     def mask(self, i: int) -> AnyArray:
-        """Which of the rows given are in a segment.
+        """Mask of the given rows that are in a segment.
 
         Parameters
         ----------
@@ -198,12 +198,12 @@ class SegmentReport(Picture, Paged):
         return np.unpackbits(self._masks[at], count=self._given).astype(bool)
 
     def apply(self, X: Any) -> AnyArray:
-        """Which segments rows are in.
+        """Membership of rows in the segments.
 
         Parameters
         ----------
         X : array-like, mapping or data frame
-            Features of new rows, with the names that they had.
+            Features of new rows, with the same names as before.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class SegmentReport(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """The segments, or that none was found."""
+        """The segments found, in words."""
         found = self.segments
         if not found:
             least = min((one.adjusted for one in self.tested), default=float("nan"))
@@ -258,7 +258,7 @@ class SegmentReport(Picture, Paged):
         return text_table(columns, ("share", "predicted", "observed", "rows"))
 
     def named(self, one: Segment) -> str:
-        """Condition of a segment, behind its class where several are searched.
+        """Condition of a segment, preceded by its class if several are searched.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""`subgroup_calibration`: the public function; and the one engine that reports on subgroups, of rows or of sums."""
+"""`subgroup_calibration`: the public function, and the engine of reports on subgroups, from rows or from sums."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .membership import Subgroups, intersections_of, names_of, read_subgroups
 from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .statistics import gap_intervals, subgroup_pvalues
 
-#: Subgroups up to which intervals of errors have as many draws as one of :func:`estimate`, which those are, and those
-#: of more subgroups.
+#: Subgroups up to which intervals of errors use as many draws as those of :func:`estimate`, this number of draws, and
+#: the number for more subgroups.
 FEW_SUBGROUPS, N_DRAWS, FEW_DRAWS = 50, 400, 80
-#: Cells beyond which neighbours are added up, of a column that is one of many, and how many in a unit of the log-odds.
+#: Cells beyond which neighbours are pooled if the column is one of many, and pooled cells per unit of the log-odds.
 _SMALL = 1 << 9, 8
 TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
@@ -59,7 +59,7 @@ def subgroup_calibration(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> SubgroupReport:
-    r"""Calibration subgroup by subgroup, with intervals and p-values that allow for the number of subgroups.
+    r"""Calibration of each subgroup, with intervals, and p-values corrected for the number of subgroups.
 
     .. math:: \text{gap}_g = \frac{\sum_{i \in g} w_i (o_i - s_i)}{\sum_{i \in g} w_i}
 
@@ -68,37 +68,37 @@ def subgroup_calibration(
     Parameters
     ----------
     by : array-like of shape (n,), mapping, data frame, or list of columns
-        Subgroup of each row: values of any kind that compare equal. Several columns are reported one after the other.
-        Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``. Where ``y_true`` are Predictions,
-        pass it by name.
+        Subgroup of each row: rows with equal values, of any kind, form one. Several columns are reported one after the
+        other. Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``. If ``y_true`` is Predictions,
+        pass ``by`` as a keyword.
     notion : str or Notion, default "auto"
-        The notion of calibration, of one problem: the positive class, the confidence, or ``ClassSpecific``.
+        A notion of calibration with one problem: the positive class, the confidence, or ``ClassSpecific``.
     estimator : "auto" or Estimator, default "auto"
         Estimator of calibration errors and their intervals; see :func:`calibrant.estimate`.
     test : {"kuiper", "in-the-large"}, default "kuiper"
         Test of each subgroup. ``"kuiper"``: the range of the running sum of residuals, which detects gaps of either
-        sign at any score, against labels drawn from the scores: exact for any number of rows, 1/65536 apart at least
-        (beyond ten million draws by its limit distribution). ``"in-the-large"``: the gap only, exact up to 2000 rows,
-        normal beyond.
+        sign at any score, compared with labels drawn from the scores; exact for any number of rows and scores at least
+        1/65536 apart (beyond ten million drawn numbers, by the limiting distribution). ``"in-the-large"``: only the
+        gap, exact up to 2000 rows, normal beyond.
     level : float, default 0.95
         Level of each interval (not simultaneous); adjusted p-values are compared with ``1 - level``.
     adjust : {"holm", "bh", "none"}, default "holm"
         Correction over all subgroups of all columns. ``"holm"`` keeps the probability of rejecting any calibrated
-        subgroup below ``1 - level``, whatever the dependence of the tests; ``"bh"`` the expected share of calibrated
-        subgroups among those rejected.
+        subgroup below ``1 - level``, whatever the dependence of the tests; ``"bh"`` does so for the expected share of
+        calibrated subgroups among those rejected.
     min_size : int, default 50
-        Subgroups with fewer rows are reported and tested like all others, with a warning, and are left out of the
-        largest difference while two others remain.
+        Subgroups with fewer rows are reported and tested like all others, with a warning, but left out of the largest
+        difference if at least two others remain.
     n_resamples : int, default 1999
-        Draws of ``"kuiper"``: fewer for a subgroup that many are as large as, and more, or a tail, for one that few
-        are, so that with any number of subgroups each one can be rejected: see Notes.
+        Draws for ``"kuiper"``: fewer for a subgroup whose statistic many draws reach, and more, or a tail probability,
+        for one that few reach, so that each subgroup can be rejected however many there are; see Notes.
     intersections : int, default 1
-        Columns whose values are combined: 2 adds a column of subgroups for each pair (``"f and north"``), 3 for each
-        three as well, with one correction for all. :func:`find_segments` looks for such subgroups.
+        Number of columns whose values are combined: 2 adds a column of subgroups for each pair (``"f and north"``), 3
+        also for each triple, with one correction for all. :func:`find_segments` searches for such subgroups.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
-        :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
-        of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
+        :func:`calibrant.as_predictions`). Intervals then allow for the dependence, and p-values are based on draws of
+        the signs of whole groups' residuals: with G groups in a subgroup, none is below ``2^(1 - G)``.
 
     Returns
     -------
@@ -108,42 +108,42 @@ def subgroup_calibration(
     Raises
     ------
     ValueError, TypeError
-        For bad input.
+        For invalid input.
 
     See Also
     --------
-    calibrant.find_segments : Looks for subgroups that nobody named.
+    calibrant.find_segments : Searches for subgroups that are not given in advance.
     calibrant.calibrators.SubgroupCalibrator : A calibrator for each subgroup.
-    calibrant.from_frame : Subgroups of a lazy frame, by its own engine (``by``).
+    calibrant.from_frame : Subgroups of a lazy frame, computed by its own engine (``by``).
     calibrant.results.SubgroupReport : The result, field by field.
 
     Notes
     -----
-    Interval of a gap: given the scores, odds of all outcomes of the subgroup are taken to be some multiple of the
-    stated ones; it contains the multiples under which the sum of outcomes is not extreme, by its exact distribution up
-    to 200 rows, else by the score test. So it is never empty or of length 0, and it is defined for a subgroup without
-    any outcome.
+    Interval of a gap: given the scores, the odds of all outcomes of the subgroup are assumed to be a common multiple of
+    the predicted ones. The interval contains the multiples under which the sum of outcomes is not extreme, by its exact
+    distribution up to 200 rows, else by the score test. It is therefore never empty or of length 0, and defined for a
+    subgroup without positive outcomes.
 
-    ``heterogeneity`` is the score test of an intercept for each subgroup added to a polynomial logistic curve through
-    all rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a
-    different meaning of the same score does. It is by draws where a subgroup has little information, and is blind to
-    differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at once, so
-    the choice of the pair is allowed for; gaps may also differ because scores do.
+    ``heterogeneity`` is the score test of one intercept per subgroup added to a polynomial logistic curve through all
+    rows (degree chosen as by :func:`calibration_belt`): different distributions of scores do not count as a difference,
+    different frequencies at the same score do. It uses draws where a subgroup has little information, and does not
+    detect differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at
+    once, which allows for the choice of the pair; gaps may also differ because scores do.
 
-    With ``groups`` the interval of a gap is by the score test, with the design effect of the subgroup's mean residual;
-    p-values and heterogeneity are by draws of signs (residuals about the common curve, its fit linearised); and the
-    largest difference allows for groups that lie in both subgroups, whose gaps then vary together.
+    With ``groups``, the interval of a gap is that of the score test, with the design effect of the subgroup's mean
+    residual; p-values and heterogeneity use draws of signs (for heterogeneity, of residuals about the common curve, its
+    fit linearised); and the largest difference allows for groups in both subgroups, whose gaps are then correlated.
 
-    Drawing ends for a subgroup with the draw that is the h-th as large as what was observed, h a twentieth of
+    Drawing ends for a subgroup with the h-th draw that reaches the observed statistic, h a twentieth of
     ``n_resamples``, and the p-value is h over the number of draws (Besag & Clifford). With G subgroups there are at
-    most ``20 G / (1 - level)`` draws, or 20 million numbers per subgroup as long as they are ``2 G / (1 - level)``.
-    Beyond 50 subgroups h is 10, there are ``n_resamples`` draws at most, and a subgroup that none of them reaches has
-    the tail of the limit distribution, with the sum of its labels by a saddlepoint; intervals of errors have 400 draws
-    of the posterior in place of 2000.
+    most ``20 G / (1 - level)`` draws, or as many as 20 million numbers per subgroup allow, if these are
+    ``2 G / (1 - level)`` or more. Beyond 50 subgroups, h is 10, there are at most ``n_resamples`` draws, and a subgroup
+    whose statistic none of them reaches gets the tail of the limiting distribution, with a saddlepoint approximation
+    for the sum of its labels; intervals of errors use 400 draws of the posterior instead of 2000.
 
-    Size, power and coverage: benchmarks/coverage/subgroups.md, and of many subgroups
-    benchmarks/coverage/subgroups_many.md. Cost: that of sorting the rows by subgroup, then of at most 65536 cells a
-    subgroup: one estimate, and draws; it is linear in the number of subgroups.
+    Size, power and coverage: benchmarks/coverage/subgroups.md, and for many subgroups
+    benchmarks/coverage/subgroups_many.md. Cost: sorting the rows by subgroup, then one estimate and draws on at most
+    65536 cells per subgroup; linear in the number of subgroups.
 
     References
     ----------
@@ -205,16 +205,16 @@ class SubgroupOptions:
 
 @dataclass(frozen=True, eq=False)
 class SubgroupProblems(ABC):
-    """The subgroups of one column as problems side by side: all that a report on them reads.
+    """The subgroups of one column as problems side by side: the input of a report on them.
 
     Attributes
     ----------
     name : str
-        Of the column.
+        Name of the column.
     values : tuple
-        Of the subgroups, sorted.
+        Values of the subgroups, sorted.
     n_samples : ndarray of shape (G,)
-        Rows of each.
+        Number of rows of each subgroup.
     held : ndarray of int
         The subgroups with weight: only these have cells and sums.
     cells : SubgroupCells
@@ -231,7 +231,7 @@ class SubgroupProblems(ABC):
 
     @property
     def of_groups(self) -> SubgroupCells:
-        """Cells for what depends on groups of rows: each of one group at most."""
+        """Cells for statistics that depend on groups of rows: each of one group at most."""
         return self.cells
 
     def group_scores(self, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
@@ -240,16 +240,16 @@ class SubgroupProblems(ABC):
 
     @abstractmethod
     def sums(self, estimator: CellEstimator, some: slice) -> Any:
-        """Sums that an estimator reads of some subgroups, side by side."""
+        """Sums that an estimator needs of some subgroups, side by side."""
 
     @abstractmethod
     def each(self) -> Iterator[Problem]:
-        """Rows of each subgroup, for estimators that do not read sums."""
+        """Rows of each subgroup, for estimators that do not use sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class SubgroupsOfRows(SubgroupProblems):
-    """Those of rows, sorted by subgroup once: a subgroup's are a slice."""
+    """Subgroups of rows, sorted by subgroup once, so that each subgroup is a slice."""
 
     problem: Problem
 
@@ -300,7 +300,7 @@ def assess(
 ) -> SubgroupReport:
     """Report on the subgroups of some columns; ``about`` are the notion, the class, and the number of rows.
 
-    ``among``: how many subgroups p-values are to be corrected for later, where others are reported on elsewhere.
+    ``among``: number of subgroups that p-values will be corrected for, if others are reported elsewhere.
     """
     notion, label, n_samples = about
     own = sum(len(column.values) for column in columns)
@@ -400,7 +400,7 @@ def _column(
     many: bool,
     others: bool,
 ) -> SubgroupColumn:
-    """The subgroups of a column beside each other; p-values not yet corrected. ``others`` are reported elsewhere."""
+    """The subgroups of a column, p-values not yet corrected; ``others``: whether more are reported elsewhere."""
     some = many and others
     cells = column.cells.coarser(*_SMALL) if some else column.cells.coarse
     pooled = PooledMap.of(cells, column.design)
@@ -464,7 +464,7 @@ def _groups_per_subgroup(cells: SubgroupCells) -> AnyArray | None:
 def _largest(
     column: SubgroupProblems, totals: SubgroupTotals, subgroups: Sequence[Subgroup], options: SubgroupOptions
 ) -> SubgroupDifference | None:
-    """Among pairs of subgroups that are large enough, or among all subgroups if fewer than two are."""
+    """The largest difference among subgroups that are large enough, or among all if fewer than two are."""
     among = np.flatnonzero(column.n_samples[column.held] >= options.min_size)
     among = among if among.size >= 2 else np.arange(len(subgroups))
     if among.size < 2:
@@ -484,7 +484,7 @@ def _largest(
 
 @cache
 def _all_pairs(level: float, number: int) -> float:
-    """Standard errors that all differences between ``number`` means stay within (Tukey)."""
+    """Half-width, in standard errors, of simultaneous intervals of the differences of ``number`` means (Tukey)."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(level, number, np.inf) / np.sqrt(2))

@@ -1,4 +1,4 @@
-"""`SubgroupCells`: the rows of many subgroups in fine cells of the score, which is all that their tests read."""
+"""`SubgroupCells`: the rows of many subgroups in fine cells of the score, the input of their tests."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or, run_starts
 from ...measure.sums_by_class import FINE_CELLS
 
-#: Cells beyond which smooth functions of the score are summed over coarser ones, and how many there are of these in a
-#: unit of the log-odds: a mean of such a function then moves by 3e-6 at most.
+#: Cells beyond which smooth functions of the score are summed over coarser ones, and number of these per unit of the
+#: log-odds: the mean of such a function then changes by at most 3e-6.
 _MANY, _IN_A_UNIT = 1 << 17, 40
-#: Rows whose keys are made at a time.
+#: Rows whose keys are computed at a time.
 _TILE = 1 << 16
-#: Numbers of a table of cells that is worked on at a time.
+#: Numbers in a table of cells that is processed at a time.
 _TABLE = 1 << 18
-#: So many cells a row at most are added up in a table of all; of more, rows are put in order.
+#: Most cells per row that are summed in a table of all; with more, rows are sorted.
 _DENSE = 2
-#: Subgroups whose sums are made together at most, and cells that they may have.
+#: Most subgroups whose sums are computed together, and most cells that they may have.
 _TOGETHER, _CELLS_TOGETHER = 64, 1 << 19
 
 
 class CellTable(NamedTuple):
     """Cells of some subgroups side by side, (R, m); those with fewer cells end with empty ones, of weight 0.
 
-    ``at`` (R,) are their places among all subgroups; see :class:`SubgroupCells` for the rest.
+    ``at`` (R,) gives their indices among all subgroups; see :class:`SubgroupCells` for the rest.
     """
 
     at: IntArray
@@ -67,10 +67,10 @@ class CellTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SubgroupCells:
-    """Rows of subgroups by 65536 cells of the score: those of one subgroup after another's, scores ascending.
+    """Rows of subgroups in 65536 cells of the score: one subgroup after the other, scores ascending.
 
-    The cells are those of an :class:`Accumulator`'s fine histogram, so that rows and the sums of a frame say the same.
-    Rows that depend on each other are not added up: each has a cell of its own.
+    The cells are those of an :class:`Accumulator`'s fine histogram, so rows and the sums of a frame give the same
+    results. Dependent rows are not summed: each has its own cell.
 
     Attributes
     ----------
@@ -79,9 +79,9 @@ class SubgroupCells:
     scores, outcomes : ndarray of shape (E,)
         Mean score, and mean outcome, of a cell's rows.
     weights, times : ndarray of shape (E,)
-        Sum of weights, and of their squares, which count in variances (of repeats, the weights again).
+        Sum of weights, and of their squares, which enter variances (for repeats, the weights again).
     last : ndarray of bool, shape (E,)
-        Whether the next one is another cell of the score: rows within a cell have no order.
+        Whether the next one is in another cell of the score: rows within a cell have no order.
     integral : bool
         Whether weights count repeats.
     groups : ndarray of shape (E,) or None
@@ -89,7 +89,7 @@ class SubgroupCells:
     design : ndarray of shape (G,)
         Design effect of each subgroup's mean residual.
     scale : ndarray of shape (G,) or None
-        Of residuals whose signs are drawn (see :class:`.GroupSigns`), where cells are of several rows of a group.
+        Scale of residuals whose signs are drawn (see :class:`.GroupSigns`), if cells contain several rows of a group.
     """
 
     starts: IntArray
@@ -115,7 +115,7 @@ class SubgroupCells:
     ) -> SubgroupCells:
         """From sums of rows by keys ``subgroup · cells + cell``: of scores, outcomes, weights and their squares.
 
-        Weights are None for one each, squares where weights count repeats.
+        Weights are None if all are 1, squares are None if weights count repeats.
         """
         size = n_subgroups * FINE_CELLS
         if size <= _DENSE * key.size:
@@ -144,7 +144,7 @@ class SubgroupCells:
     def of_rows(
         cls, problem: Problem, groups: IntArray | None = None, design: FloatArray | None = None
     ) -> SubgroupCells:
-        """From rows, one subgroup after the other; for rows in groups with the design effect of each subgroup."""
+        """From rows, one subgroup after the other; for rows in groups, with the design effect of each subgroup."""
         if groups is None or design is None:
             # Cells of a few subgroups at a time stay in the cache.
             parts = [cls._of_part(part) for part in problem.tiles()]
@@ -181,9 +181,9 @@ class SubgroupCells:
         return self.coarser()
 
     def coarser(self, above: int = _MANY, in_a_unit: int = _IN_A_UNIT) -> SubgroupCells:
-        """The same rows for sums of smooth functions of the score: neighbours added up ``above`` so many cells.
+        """The same rows for sums of smooth functions of the score: neighbours are pooled ``above`` this many cells.
 
-        ``in_a_unit``: how many are left in a unit of the log-odds.
+        ``in_a_unit``: number of pooled cells per unit of the log-odds.
         """
         if self.groups is not None or self.scores.size <= above:
             return self
@@ -213,7 +213,7 @@ class SubgroupCells:
         return np.repeat(np.arange(self.n_subgroups), np.diff(self.starts))
 
     def added(self, values: FloatArray) -> FloatArray:
-        """Sums of values (E, …) over the cells of each subgroup, none of them without cells."""
+        """Sums of values (E, …) over the cells of each subgroup; all subgroups have cells."""
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
     @property
@@ -223,12 +223,12 @@ class SubgroupCells:
         return total if self.integral else total**2 / self.added(self.times)
 
     def _cells(self, some: slice) -> tuple[IntArray, slice]:
-        """Where the cells of some subgroups are, and where each begins among them, and the last ends."""
+        """Where each of some subgroups begins among their cells, and the last ends; and the slice of these cells."""
         starts = self.starts[some.start : some.stop + 1]
         return starts - starts[0], slice(int(starts[0]), int(starts[-1]))
 
     def brier(self) -> FloatArray:
-        """Brier score of each subgroup, (G,); of outcomes that are 0 or 1."""
+        """Brier score of each subgroup, (G,), for outcomes that are 0 or 1."""
         out = np.empty(self.n_subgroups)
         for some in self.slices():
             starts, cells = self._cells(some)
@@ -238,7 +238,7 @@ class SubgroupCells:
         return out
 
     def slices(self) -> Iterator[slice]:
-        """Neighbouring subgroups whose sums are made together, the same for rows and for the sums of a frame."""
+        """Neighbouring subgroups whose sums are computed together, the same for rows and for the sums of a frame."""
         first = 0
         while first < self.n_subgroups:
             room = int(np.searchsorted(self.starts, self.starts[first] + _CELLS_TOGETHER, side="right")) - 1
@@ -247,7 +247,7 @@ class SubgroupCells:
             first = last
 
     def as_rows(self, some: slice, domain: tuple[float, float]) -> Problem:
-        """Rows of some subgroups, as far as known: those of a cell at its mean score, positives and negatives."""
+        """Rows of some subgroups, as far as known: positives and negatives of each cell at its mean score."""
         starts, cells = self._cells(some)
         weight, outcome = self.weights[cells], self.outcomes[cells]
         # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
@@ -287,7 +287,7 @@ class SubgroupCells:
 def cell_keys(subgroup: IntArray, scores: FloatArray, coarse: IntArray | None = None) -> IntArray:
     """Key ``subgroup · cells + cell`` of each row; cells are closed on the right, and scaling them does not round.
 
-    ``coarse``: cells to take in place of the fine ones, see :func:`coarse_cells`.
+    ``coarse``: cells to use instead of the fine ones, see :func:`coarse_cells`.
     """
     out = np.empty(scores.size, dtype=np.int64)
     size = FINE_CELLS if coarse is None else int(coarse[-1]) + 1
@@ -300,7 +300,7 @@ def cell_keys(subgroup: IntArray, scores: FloatArray, coarse: IntArray | None = 
 
 
 def counts_of(key: IntArray, outcomes: AnyArray, size: int = 0) -> FloatArray:
-    """Rows with each key, and their sums of outcomes, (2, size or more): in one pass where outcomes are 0 or 1."""
+    """Number of rows with each key, and their sums of outcomes, (2, size or more); one pass if outcomes are 0 or 1."""
     size = max(size, int(key.max(initial=-1)) + 1)
     if outcomes.dtype.kind == "f":
         return np.stack([np.bincount(key, minlength=size), np.bincount(key, outcomes, size)])
@@ -314,14 +314,14 @@ def _plain(problem: Problem) -> tuple[FloatArray, FloatArray]:
 
 @cache
 def coarse_cells(in_a_unit: int = _IN_A_UNIT) -> IntArray:
-    """For each fine cell the coarse one that it lies in: equal steps of the log-odds, some 900 by default."""
+    """Coarse cell that contains each fine cell: equal steps of the log-odds, about 900 by default."""
     middle = (np.arange(FINE_CELLS) + 0.5) / FINE_CELLS
     step = np.floor(np.log(middle / (1 - middle)) * in_a_unit)
     return np.cumsum(np.diff(step, prepend=step[0]) > 0)
 
 
 def binomials(weights: FloatArray, times: FloatArray, *, integral: bool) -> tuple[IntArray, FloatArray]:
-    """Number of outcomes in each cell, and the weight of one: for repeats one each, else Kish's number."""
+    """Number of outcomes in each cell, and the weight of each: 1 for repeats, else by Kish's number."""
     rows = weights if integral else np.divide(weights**2, times, out=np.zeros(times.shape), where=times > 0)
     trials = np.rint(rows).astype(np.intp)
     return trials, np.sqrt(times / np.maximum(trials, 1))

@@ -1,4 +1,4 @@
-"""Whether subgroups differ at the same score, from sums of their cells; and how much their gaps vary."""
+"""Test of whether subgroups differ at the same score, from sums of their cells; and variances of their gaps."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from .cells import SubgroupCells, binomials
 
 #: Cells worked on at a time: their features stay in the cache.
 _TILE = 1 << 14
-#: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
+#: Information, in outcomes, below which a subgroup's score statistic is not treated as normal.
 _FEW = 10.0
 _DRAWS = 1999
 #: First draws where there are many columns.
 _FIRST_DRAWS = 99
-#: How far below the p-value that must be possible draws reach, the numbers drawn for that at most, and how far they
-#: reach whatever the cost.
+#: Factor by which draws reach below the p-value that must be possible, the most numbers drawn for that, and the factor
+#: reached whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Numbers drawn at most.
 _MOST_DRAWN = 40_000_000
 _CLIP = 1e-6
 _DEGREE = 4
-#: Share of the largest variance of a direction below which it has none.
+#: Share of the largest variance below which a direction is taken to have none.
 _NO_VARIANCE = 1e-9
 
 
 class PooledMap(NamedTuple):
-    """Polynomial logistic curve through all rows, of which subgroups may differ; without sums a constant."""
+    """Polynomial logistic curve through all rows, from which subgroups may differ; without sums, a constant."""
 
     sums: LogitSums | None
     theta: FloatArray
 
     @classmethod
     def of(cls, cells: SubgroupCells, design: float = 1.0) -> PooledMap | None:
-        """The curve, its degree chosen as by :func:`.calibration_belt`; None without a finite one.
+        """The curve, its degree chosen as by :func:`.calibration_belt`; None if no finite one exists.
 
-        ``design``: of the mean residual of all rows.
+        ``design``: design effect of the mean residual of all rows.
         """
         total = float(cells.weights.sum())
         size = (total if cells.integral else total**2 / float(cells.times.sum())) / design
@@ -61,7 +61,7 @@ class PooledMap(NamedTuple):
         return cls(sums, theta)
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Columns (n, d) of the curve at scores, and its chances."""
+        """Columns (n, d) of the curve at scores, and its probabilities."""
         if self.sums is None:
             return np.ones((scores.size, 1)), np.full(scores.size, self.theta[0])
         columns = self.sums.columns(logits_of(scores, _CLIP), self.theta.size - 1)
@@ -70,21 +70,21 @@ class PooledMap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SubgroupTotals:
-    r"""Sums of cells by subgroups, and of all; chances c and columns are those of the pooled curve.
+    r"""Sums over the cells of each subgroup and of all; probabilities c and columns are those of the pooled curve.
 
     Attributes
     ----------
     weight, residual : ndarray of shape (G,)
-        Of weights w, and of ``w (o - s)``.
+        Sums of weights w, and of ``w (o - s)``.
     times, crossed, squares, stated : ndarray of shape (G,)
-        Of weights of variances t, of ``t (o - s)``, of ``t (o - s)²``, and of ``t s (1 - s)``.
+        Sums of the weights t of variances, of ``t (o - s)``, of ``t (o - s)²``, and of ``t s (1 - s)``.
     score, information, spread : ndarray of shape (G,)
-        Of ``w (o - c)``, ``w c (1 - c)`` and ``t c (1 - c)``; 0 without a curve.
+        Sums of ``w (o - c)``, ``w c (1 - c)`` and ``t c (1 - c)``; 0 without a curve.
     bent, spread_bent : ndarray of shape (G, d)
-        The latter two times the columns.
+        Sums of the latter two times the columns.
     score_all : ndarray of shape (d,)
     bent_all, spread_all : ndarray of shape (d, d)
-        Of all rows, times columns and once more.
+        Sums over all rows, times the columns twice.
     """
 
     weight: FloatArray
@@ -138,14 +138,14 @@ class SubgroupTotals:
     def gap_variance(self) -> FloatArray:
         """Variance of each subgroup's gap: that of its residuals, by the curve, or by its scores, whichever is largest.
 
-        A single row has residuals without spread: its scores tell the variance by chance.
+        The residual of a single row has no spread: its score gives the variance.
         """
         centred = self.squares - 2 * self.gap * self.crossed + self.gap**2 * self.times
         return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
 
 
 def difference_variance(cells: SubgroupCells, totals: SubgroupTotals, one: int, other: int) -> float:
-    """Variance of the difference of two subgroups' gaps; of rows in groups with the covariance of groups in both."""
+    """Variance of the difference of two subgroups' gaps; for rows in groups, with the covariance of groups in both."""
     variance = totals.gap_variance * cells.design
     if cells.groups is None:
         return float(variance[one] + variance[other])
@@ -160,10 +160,10 @@ def difference_variance(cells: SubgroupCells, totals: SubgroupTotals, one: int, 
 
 
 class _ScoreTest:
-    """Score test of an intercept a subgroup: its statistic from scores (…, G), without a matrix of subgroups.
+    """Score test of one intercept per subgroup: its statistic from scores (…, G), without a matrix of subgroups.
 
-    Scores minus their fit by the curve's columns have the covariance ``D - U - Uᵀ + V``, D of subgroups by
-    themselves and the others of the rank of the curve: the difference from D lies in the span of few vectors.
+    Scores minus their fit by the curve's columns have the covariance ``D - U - Uᵀ + V``, with D diagonal and the
+    others of the rank of the curve: the difference from D lies in the span of few vectors.
     """
 
     def __init__(self, totals: SubgroupTotals) -> None:
@@ -185,7 +185,7 @@ class _ScoreTest:
         self.df = int(self._held.sum()) - len(one) + int(known.sum())
 
     def statistic(self, score: FloatArray, score_all: FloatArray) -> FloatArray:
-        """From scores (…, G) of subgroups and (…, d) of the curve's columns."""
+        """The statistic, from scores (…, G) of subgroups and (…, d) of the curve's columns."""
         scaled = (score - score_all @ self.slopes)[..., self._held] / self._root
         inner = scaled @ self._base
         return np.asarray(
@@ -194,7 +194,7 @@ class _ScoreTest:
 
 
 class GroupScores(NamedTuple):
-    """Scores ``w (o - c)`` of groups of dependent rows, of which the signs are drawn; chances c are those of the curve.
+    """Scores ``w (o - c)`` of groups of dependent rows, whose signs are drawn; c is the probability by the curve.
 
     Attributes
     ----------
@@ -205,9 +205,9 @@ class GroupScores(NamedTuple):
     bent : ndarray of shape (G, d)
         Sum over all rows of each group, times the curve's columns.
     scale : float
-        Of the residuals; see :class:`.GroupSigns`.
+        Scale of the residuals; see :class:`.GroupSigns`.
     n_groups : int or None
-        Number of groups, where G are bundles of them.
+        Number of groups, where G counts bundles of them.
     """
 
     subgroup: IntArray
@@ -219,7 +219,7 @@ class GroupScores(NamedTuple):
 
     @classmethod
     def of(cls, cells: SubgroupCells, pooled: PooledMap | None) -> GroupScores | None:
-        """Those of rows; None for independent rows, and without a curve."""
+        """Scores from rows; None for independent rows or without a curve."""
         if cells.groups is None or pooled is None:
             return None
         columns, chance = pooled.at(cells.scores)
@@ -232,7 +232,7 @@ class GroupScores(NamedTuple):
         return cls(np.asarray(subgroup), np.asarray(group), score, bent, signs.scale)
 
     def drawn(self, n_subgroups: int, test: _ScoreTest) -> tuple[Null, Callable[[FloatArray], FloatArray]]:
-        """Signs of the groups, and the statistic of scores with these."""
+        """Draws of the groups' signs, and the statistic of the scores with given signs."""
         from scipy.sparse import csr_array
 
         signs = GroupSigns(np.arange(len(self.bent)), self.scale)
@@ -254,10 +254,10 @@ def heterogeneity(
     """Score test of one intercept per subgroup, added to one polynomial logistic curve for all.
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
-    curve, its fit to them linearised; for correlated rows, with those of residuals of which whole groups of such
-    rows have changed their sign. ``least``: p-value that must be possible. There are then more draws where few reach
-    the statistic; with ``many`` subgroups fewer where many do, and for independent rows 20 million numbers at most
-    (or 1999 draws), and where none of these does, the tail of :func:`_range_tails`.
+    curve, with its refit linearised; for correlated rows, with those of residuals whose signs are flipped by whole
+    groups. ``least``: p-value that must be possible. Then more draws are made where few reach the statistic. With
+    ``many`` subgroups, fewer are made where many do, and for independent rows at most 20 million numbers (or 1999
+    draws) are drawn, with the tail of :func:`_range_tails` where no draw reaches it.
     """
     from scipy.special import chdtrc
 
@@ -300,7 +300,7 @@ def _drawn(
 
 
 def _most_draws(least: float, size: int, *, tail: bool) -> int:
-    """Draws of so many numbers each for p-values below ``least``; not at any cost where there is a ``tail``."""
+    """Number of draws, of ``size`` numbers each, for p-values below ``least``; bounded where there is a ``tail``."""
     if least >= 1:
         return _DRAWS
     surely = 0.0 if tail else _COARSE / least
@@ -308,11 +308,11 @@ def _most_draws(least: float, size: int, *, tail: bool) -> int:
 
 
 def _range_tails(cells: SubgroupCells, pooled: PooledMap) -> float:
-    """A p-value of no difference far out: sums of outcomes about the curve, of each subgroup and of all up to it.
+    """A p-value of no difference in the far tail: sums of outcomes about the curve, per subgroup and of all up to it.
 
-    The least tail, by the saddlepoint, times the number of these sums and two sides (Bonferroni). Sums about a curve
-    that was fitted vary less than these, so that tails are too large; and so are those of relative weights, all of
-    which are taken to be as large as one of a cell can be (cumulants of outcomes are convex in their weight).
+    The smallest tail, by the saddlepoint, times the number of these sums and two sides (Bonferroni). It is
+    conservative: sums about a fitted curve vary less than these, and relative weights are all taken to be as large as
+    one in a cell can be (cumulants of outcomes are convex in their weight).
     """
     _, chance = pooled.at(cells.scores)
     unit = np.ones(cells.weights.size) if cells.integral else np.sqrt(cells.times)

@@ -1,4 +1,4 @@
-"""Which rows belong to which subgroup: columns of any kind, with missing values in a subgroup of their own."""
+"""Assignment of rows to subgroups: columns of any kind, with missing values in their own subgroup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...data.labels import _plain, _sort_key, is_missing
 from ...data.types import AnyArray, Label
 from .result import UNNAMED
 
-#: Between the values of an intersection, and between names of its columns.
+#: Separates the values of an intersection, and the names of its columns.
 _BOTH = " and "
 MISSING, EMPTY = "(missing)", "(empty)"
 #: Rows read at a time.
@@ -34,7 +34,7 @@ class Subgroups:
     codes : ndarray of shape (n,)
         Index of each row's subgroup.
     values : tuple
-        Of the subgroups, sorted; None last for rows without one.
+        Values of the subgroups, sorted; None last, for rows without one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Subgroups:
 
 
 def names_of(values: Sequence[Label]) -> tuple[str, ...]:
-    """Names of the values of subgroups; equal texts get the kind of the value."""
+    """Names of the values of subgroups; equal texts are followed by the type of the value."""
     texts = [MISSING if v is None else str(v) or EMPTY for v in values]
     number = Counter(texts)
     return tuple(
@@ -58,7 +58,7 @@ def names_of(values: Sequence[Label]) -> tuple[str, ...]:
 
 
 def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
-    """Judge the ``by`` argument."""
+    """Check and read the ``by`` argument."""
     columns = named_columns(by)
     if not columns:
         raise ValueError("by must have at least one column; got none")
@@ -70,7 +70,7 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
 
 
 def intersections_of(columns: Sequence[Subgroups], most: int) -> list[Subgroups]:
-    """Subgroups of rows that share the values of two columns, or of up to ``most``; those that have rows."""
+    """Subgroups of rows that share the values of two columns, or of up to ``most``; only those with rows."""
     out = []
     for number in range(2, most + 1):
         for some in combinations(columns, number):
@@ -84,7 +84,7 @@ def intersections_of(columns: Sequence[Subgroups], most: int) -> list[Subgroups]
 
 
 def check_column(column: Any, shown: str, n_rows: int | None = None) -> Any:
-    """Judge a column: one value per row."""
+    """Check a column: one value per row."""
     if isinstance(column, memoryview) or (not hasattr(column, "__getitem__") and hasattr(column, "__array__")):
         column, _ = to_array(column, shown)
     if isinstance(column, (str, bytes)) or not _has_length(column) or not hasattr(column, "__getitem__"):
@@ -131,7 +131,7 @@ def _is_column(value: Any) -> bool:
 
 
 def _frame_of(by: Any, argument: str) -> Any:
-    """A frame as narwhals reads it; None for anything else."""
+    """A narwhals frame of a data frame; None for anything else."""
     kind = type(by)  # asked of the class: a lazy frame would have to be read to tell its columns
     if isinstance(by, (np.ndarray, list, tuple)) or not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
         return None
@@ -146,7 +146,7 @@ def _frame_of(by: Any, argument: str) -> Any:
 
 
 def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
-    """A column as arrays of some rows; of objects where NumPy's own kinds could hide missing values."""
+    """A column as arrays of some rows each; of objects where NumPy's own types could hide missing values."""
     if hasattr(column, "detach"):
         column, _ = to_array(column, shown)
     if isinstance(column, np.ndarray):
@@ -168,7 +168,7 @@ def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
 
 
 class _Seen:
-    """Subgroups that were met, numbered in order of appearance."""
+    """Subgroups seen so far, numbered in order of appearance."""
 
     def __init__(self, shown: str) -> None:
         self.places: dict[Any, int] = {}

@@ -23,7 +23,7 @@ from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 
-#: Subgroups that a summary names; and what a column without a name is called.
+#: Subgroups that a summary names, and the name of a column without one.
 _NAMED = 3
 UNNAMED = "subgroup"
 
@@ -39,7 +39,7 @@ class Subgroup(Result):
     value : object
         The value as found in the column.
     base_rate, mean_probability : float
-        Share of the class, and its mean probability (accuracy and mean confidence of that notion).
+        Share of the class, and its mean probability (for confidences, accuracy and mean confidence).
     gap : float
         ``base_rate - mean_probability``; negative if the class is over-predicted.
     gap_interval : Interval
@@ -58,7 +58,7 @@ class Subgroup(Result):
     See Also
     --------
     calibrant.subgroup_calibration : Computes it, in ``subgroups``.
-    calibrant.results.SubgroupReport : The whole.
+    calibrant.results.SubgroupReport : The whole report.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Subgroup(Result):
 
     @property
     def summary(self) -> str:
-        """How the subgroup is calibrated."""
+        """The subgroup's gap and adjusted p-value, in words."""
         gap = with_ends(self.gap, self.gap_interval, signed)
         return f"In {printable(self.name)} observed minus stated is {gap}; adjusted p {equals(self.adjusted)}."
 
@@ -105,11 +105,11 @@ class SubgroupDifference(Result):
     value : float
         The gap of the first minus that of the second.
     interval : Interval
-        Its interval, for all pairs at once.
+        Interval of the difference, simultaneous for all pairs.
 
     See Also
     --------
-    calibrant.results.SubgroupColumn : The column, which has it as ``largest_difference``.
+    calibrant.results.SubgroupColumn : The column that has it as ``largest_difference``.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class SubgroupColumn(Result):
     See Also
     --------
     calibrant.subgroup_calibration : Computes it, in ``columns``.
-    calibrant.results.SubgroupReport : The whole.
+    calibrant.results.SubgroupReport : The whole report.
 
     Examples
     --------
@@ -184,12 +184,12 @@ class SubgroupColumn(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubgroupReport(Picture, Paged):
-    """Calibration subgroup by subgroup.
+    """Report on the calibration of subgroups.
 
     Attributes
     ----------
     columns : tuple of SubgroupColumn
-        One part for each column of subgroups.
+        One result for each column of subgroups.
     test, adjust : str
         Test of each subgroup, and correction over all subgroups of all columns.
     label : object
@@ -243,12 +243,12 @@ class SubgroupReport(Picture, Paged):
         return printable_lines("\n".join([*lines, "", self._key()]))
 
     def _key(self) -> str:
-        """Meaning of the mark of subgroups."""
+        """Meaning of the mark next to subgroups."""
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
         return f"* miscalibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
     def _table(self, column: SubgroupColumn) -> list[str]:
-        """Subgroups of a column, a line each."""
+        """Subgroups of a column, one line each."""
         found = column.subgroups
         columns = {
             column.name: [g.name for g in found],
@@ -342,6 +342,6 @@ def _means(subgroup: Subgroup) -> tuple[str, str]:
 
 
 def _way(subgroup: Subgroup) -> str:
-    """The direction of a subgroup's gap, observed less stated, in words; nothing where it may be 0."""
+    """The direction of a subgroup's gap in words; empty if its interval contains 0."""
     low, high = subgroup.gap_interval
     return "more frequent than predicted, " if low > 0 else "less frequent than predicted, " if high < 0 else ""

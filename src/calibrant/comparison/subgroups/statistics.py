@@ -1,4 +1,4 @@
-"""Statistics of subgroups side by side: their gaps in the large with intervals, and whether they are calibrated."""
+"""Statistics of subgroups side by side: gaps in the large with intervals, and tests of calibration."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from ...significance.saddlepoint import upper_tails
 from ...sums.logistic_fit import expit
 from .cells import CellTable, SubgroupCells, binomials
 
-#: Rows up to which the distribution of a sum of outcomes is worked out, in intervals and in p-values.
+#: Rows up to which the distribution of a sum of outcomes is computed exactly, in intervals and in p-values.
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
 #: Numbers drawn at most for one subgroup's first draws: beyond, the limiting distribution is used.
 _MOST_DRAWN = 10_000_000
-#: How far below ``(1 - level) / subgroups`` p-values of draws should reach, the numbers drawn for that at most, and how
-#: far they reach whatever the cost.
+#: Factor by which p-values of draws should reach below ``(1 - level) / subgroups``, the most numbers drawn for that,
+#: and the factor reached whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
-#: Share of the requested draws that must reach the observed statistic for drawing to end; and the least number.
+#: Share of the requested draws that must reach the observed statistic for drawing to end; and the smallest number.
 _ENOUGH, _LEAST = 0.05, 10
-#: How far zeros are looked for, how near they are found; and standard errors within which the ends of an interval lie
-#: of all but a few subgroups.
+#: How far zeros are searched for, their tolerance, and standard errors within which nearly all ends of intervals lie.
 _FAR, _NEAR, _STANDARD_ERRORS = 60.0, 1e-11, 5.0
-#: Sums of groups in cells are worked with where they are no more than so many times the rows.
+#: Sums of groups in cells are used where there are at most this many times as many as rows.
 _DENSE = 4
-#: Numbers drawn at a time, those of them that are worked on in the cache, and draws of the first round.
+#: Numbers drawn at a time, those of them that are processed at a time, in the cache, and draws of the first round.
 _TOGETHER, _IN_CACHE, _FIRST = 1 << 19, 1 << 16, 32
 
 
 def gap_intervals(cells: SubgroupCells, level: float, *, dependent: bool = False) -> FloatArray:
-    r"""Intervals (G, 2) for gaps in the large: of which a may outcomes have odds :math:`e^a` times as large as stated?
+    r"""Intervals (G, 2) for gaps in the large, from the multiples :math:`e^a` of the odds that outcomes do not reject.
 
-    Those a whose sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200 rows,
-    which makes the interval conservative, else by the score test, whose variance is that of a and not of the estimate.
-    Of ``dependent`` rows, in groups, by the latter, with the design effect of the mean residual.
+    Those a under which the sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200
+    rows, which makes the interval conservative, else by the score test, with the variance at a, not at the estimate.
+    For ``dependent`` rows, in groups, by the latter, with the design effect of the mean residual.
     """
     out = np.full((cells.n_subgroups, 2), np.nan)
     for table in cells.tables():
@@ -51,7 +50,7 @@ def gap_intervals(cells: SubgroupCells, level: float, *, dependent: bool = False
     return out
 
 
-#: A function of a (R,) and a side that is above 0 where a is too low (side 1) or too high (side -1) for the outcomes.
+#: A function of a (R,) and a side, positive where a is too low (side 1) or too high (side -1) for the outcomes.
 _Excess = Callable[[FloatArray, int], FloatArray]
 
 
@@ -139,7 +138,7 @@ def _zeros(function: Callable[[FloatArray], FloatArray], reach: FloatArray, side
 
 
 def single_outcomes(table: CellTable) -> FloatArray:
-    """Chances of the outcomes of each subgroup, repeats one by one, (R, N); 0 behind the last."""
+    """Probabilities of the outcomes of each subgroup, repeats one by one, (R, N); 0 after the last."""
     repeats = np.rint(table.weights).astype(np.intp)
     total = repeats.sum(axis=-1)
     out = np.zeros((len(total), int(total.max(initial=0))))
@@ -150,7 +149,7 @@ def single_outcomes(table: CellTable) -> FloatArray:
 def outcomes_pmf(chances: FloatArray) -> FloatArray:
     """``P(Σ o = k)``, k = 0 … n, of independent outcomes (…, n): the product of their generating functions, in pairs.
 
-    All terms are positive, so that tails too have all their digits.
+    All terms are positive, so tails too are accurate to all digits.
     """
     shape, n = chances.shape[:-1], chances.shape[-1]
     size = 1 << max(n - 1, 0).bit_length()
@@ -176,7 +175,7 @@ def subgroup_pvalues(
 ) -> FloatArray:
     """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; 1 without any spread.
 
-    ``smallest``: the bound that they are compared with, 1 - level over the number of subgroups; they reach below it,
+    ``smallest``: the bound that they are compared with, 1 - level over the number of subgroups; they can be below it,
     with ``many`` subgroups by the tail of a distribution.
     """
     out = np.full(cells.n_subgroups, np.nan)
@@ -224,11 +223,11 @@ _Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
 def _drawn_pvalues(
     table: CellTable, test: str, n_resamples: int, rng: np.random.Generator, smallest: float, *, many: bool
 ) -> FloatArray:
-    """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit distribution.
+    """p-values by draws of labels, or of signs of whole groups; for very many rows by the limiting distribution.
 
-    Drawing ends for a subgroup with the draw that is the h-th as large as what was observed: ``p = h / draws``, else
-    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With many
-    subgroups, one of which no draw was as large has that one's tail in place of more draws.
+    Drawing ends for a subgroup with the h-th draw that reaches the observed statistic: ``p = h / draws``, else
+    ``(1 + draws that reach it) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With many
+    subgroups, one that no draw reaches gets the tail of the limiting distribution instead of more draws.
     """
     draw, widths = _labels(table, test) if table.groups is None else _flipped(table, table.groups, test)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]
@@ -261,7 +260,7 @@ def _drawn_pvalues(
 
 
 def _listed_pvalues(table: CellTable, test: str) -> FloatArray:
-    """p-values by all signs of the few groups of each subgroup; half of them, for the statistics have no direction."""
+    """p-values by all signs of the few groups of each subgroup; half of them, as the statistics have no direction."""
     residual, numbers = _scaled(table), _groups_of(table)
     reach = _statistic(table.residual[None], table.last, test)[0] - 1e-9 * np.sqrt(table.variance)
     # Groups of each subgroup by their rank among its own; residuals of rows without weight are 0.
@@ -292,14 +291,14 @@ def _groups_of(table: CellTable) -> IntArray:
 
 
 def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
-    """Statistic of residuals (r, R, m): range of their running sum, or size of their sum."""
+    """Statistic of residuals (r, R, m): range of their running sum, or absolute value of their sum."""
     if test == "kuiper":
         return strays(residual, last)
     return np.asarray(np.abs(residual.sum(axis=-1)))
 
 
 def _labels(table: CellTable, test: str) -> tuple[_Draw, IntArray]:
-    """Draws of labels from the scores; and how many numbers one of each subgroup takes."""
+    """Draws of labels from the scores; and the numbers that one draw of each subgroup needs."""
     trials, unit = binomials(table.weights, table.times, integral=table.integral)
 
     def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -316,7 +315,7 @@ def _labels(table: CellTable, test: str) -> tuple[_Draw, IntArray]:
 
 
 def _scaled(table: CellTable) -> FloatArray:
-    """Residuals (R, m), scaled up to vary at least as the scores say: see :class:`.GroupSigns`."""
+    """Residuals (R, m), scaled up to have at least the variance that the scores imply: see :class:`.GroupSigns`."""
     squares = table.weights**2
     happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
     stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
@@ -325,7 +324,7 @@ def _scaled(table: CellTable) -> FloatArray:
 
 
 def _flipped(table: CellTable, groups: IntArray, test: str) -> tuple[_Draw, IntArray]:
-    """Draws of the signs of whole groups; and how many numbers one of each subgroup takes."""
+    """Draws of the signs of whole groups; and the numbers that one draw of each subgroup needs."""
     residual, last = _scaled(table), table.last
     pairs = groups + np.arange(len(groups))[:, None] * (int(groups.max(initial=0)) + 1)
     place = np.unique(pairs, return_inverse=True)[1].reshape(pairs.shape)
@@ -367,9 +366,9 @@ def _flipped(table: CellTable, groups: IntArray, test: str) -> tuple[_Draw, IntA
 def range_tail(table: CellTable, observed: FloatArray) -> FloatArray:
     r"""Far tail of the range of running sums of residuals under calibration, (R,): four times that of the whole sum S.
 
-    Of a Brownian motion with end B the range has the tail :math:`4 P(|B| > x) - 8 P(|B| > 2x) + …`: reflection doubles
-    it twice. Here the first term stands for it, with ``P(S ≥ x) + P(S ≤ -x)`` by the saddlepoint of the labels' own
-    distribution, of which rare outcomes are far from normal.
+    The range of a Brownian motion with end B has the tail :math:`4 P(|B| > x) - 8 P(|B| > 2x) + …`: reflection doubles
+    it twice. Only the first term is used, with ``P(S ≥ x) + P(S ≤ -x)`` by the saddlepoint of the labels' own
+    distribution, which is far from normal for rare outcomes.
 
     Source: Lugannani & Rice (1980), *Saddle point approximation for the distribution of the sum of independent random
     variables*; Feller (1951), *The asymptotic distribution of the range of sums of independent random variables*.
