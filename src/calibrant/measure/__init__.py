@@ -1,1 +1,1 @@
-"""The numbers: calibration errors with intervals, and reliability curves with bands."""
+"""Calibration errors with intervals, and reliability curves with bands."""

@@ -1,22 +1,22 @@
 """Assumptions of an interval about the true calibration map: ``assume=`` of :func:`calibrant.estimate`.
 
 ``"smooth"`` (default)
-    The map is one that the estimator can follow: its own interval, by a posterior or by test inversion. The narrowest,
-    with simulated coverage (benchmarks/coverage/coverage_tracks.md), and unable to show gaps that change faster than
+    The estimator can follow the map: its own interval, by a posterior or by test inversion. This is the narrowest, has
+    simulated coverage (benchmarks/coverage/coverage_tracks.md), and cannot detect gaps that change faster than
     the estimator follows.
 ``"none"``
-    Nothing but independent rows. The lower end is a bet on the sign of the gap, learnt from earlier rows
-    (bets on its sign); the upper end allows all unexplained variation to be a gap (both in :mod:`.bounds`).
+    Only independent rows. The lower end is from bets on the sign of the gap, learnt from earlier rows;
+    the upper end allows all unexplained variation to be a gap (both in :mod:`.bounds`).
 ``"bins"``, ``"bins:B"``
-    The gap does not change its sign within each of B bins of equal width over [0, 1] (15): the model is too sure or
-    too unsure there, but not both. Then the error is that of the bins.
+    The gap does not change sign within each of B bins of equal width over [0, 1] (default 15): probabilities in a bin
+    are too high or too low, but not both. Then the error is that of the bins.
 ``"variation:V"``
-    Over all scores the gap (the map minus the identity, of every class) moves up and down by V at most in all. A line
+    The gap (the map minus the identity, for every class) has a total variation of at most V over all scores. A line
     from +.2 to -.2 has .4, a step of .1 has .1, twelve waves of ±.1 have 4.8, and a non-decreasing map at most 2.
 
-The last three are theorems for every n, not approximations: each end fails with a probability that is stated, and
-"none" has the same lower end as the others and an upper end that is never below theirs. The lower end
-takes half of ``1 - level``, the upper end without assumptions three tenths, and a smaller upper end two tenths.
+The last three are theorems for every n, not approximations: the error probability of each end is bounded. They share
+the same lower end, and the upper end of "none" is never below those of the others. The lower end uses half of the
+error ``1 - level``, the upper end without assumptions three tenths, and a smaller upper end two tenths.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from ..sums import uniform_edges
 from .bounds import Part, Pools, RowsAlike, lower_bound, same_scores, upper_bound, upper_bound_of_rows
 from .question import Question
 
-#: Shares of ``1 - level``: of the lower end, of the upper end for every truth, and of the one under an assumption.
+#: Shares of ``1 - level`` for the lower end, the upper end for every map, and the upper end under an assumption.
 LOW, FREE, NARROW = 0.5, 0.3, 0.2
-#: Rows that whole-number weights may stand for: each is bet on by itself.
+#: Maximum number of rows that whole-number weights may stand for: there is one bet per row.
 _MOST_ROWS = 10_000_000
-#: Bins of ``"bins"``.
+#: Number of bins of ``"bins"``.
 _BINS = 15
 
 
 class Assumption(ABC):
-    """An assumption about the true map; a subclass is a frozen value."""
+    """An assumption about the true map; subclasses are frozen values."""
 
-    #: Errors that no sample of this size can show under it, and their place in the interval.
+    #: Errors that no sample of this size can show under it, and how the interval treats them.
     unseen: ClassVar[str]
 
     @abstractmethod
     def interval(self, question: Question, rng: np.random.Generator) -> Interval | None:
-        """Interval for the error that the question asks about; None where it is left to the estimator."""
+        """Interval of the error; None to use the interval of the estimator."""
 
 
 @dataclass(frozen=True)
 class SmoothMap(Assumption):
-    """The true map is one that the estimator can follow."""
+    """The estimator can follow the true map."""
 
     unseen: ClassVar[str] = "gaps that change faster with the score than the estimator follows"
 
@@ -65,13 +65,13 @@ class SmoothMap(Assumption):
         return "smooth"
 
     def interval(self, question: Question, rng: np.random.Generator) -> None:
-        """The estimator's own."""
+        """None: the estimator's own interval."""
         return
 
 
 @dataclass(frozen=True)
 class NoAssumption(Assumption):
-    """Any truth."""
+    """No assumption about the true map."""
 
     unseen: ClassVar[str] = (
         "whether outcomes of unrepeated scores vary by chance or by a gap: the upper end allows for a gap"
@@ -81,7 +81,7 @@ class NoAssumption(Assumption):
         return "none"
 
     def interval(self, question: Question, rng: np.random.Generator) -> Interval:
-        """Ends of level ``1 - LOW (1 - level)`` and ``1 - FREE (1 - level)``."""
+        """Interval with ends of level ``1 - LOW (1 - level)`` and ``1 - FREE (1 - level)``."""
         rows = _judge(self, question)
         share = 1 - question.level
         low = lower_bound(rows, LOW * share, rng) * (2 / rows.classes if rows.classes > 1 else 1.0)
@@ -94,10 +94,10 @@ class _Pooled(Assumption):
 
     @abstractmethod
     def pools(self, part: Part) -> Pools:
-        """Pools of one problem's rows, by their scores alone."""
+        """Pools of one problem's rows, based only on their scores."""
 
     def interval(self, question: Question, rng: np.random.Generator) -> Interval:
-        """That of no assumption, whose upper end may be smaller: fails with ``1 - level`` at most in all."""
+        """The interval of no assumption, with a smaller upper end if possible; total error at most ``1 - level``."""
         rows = _judge(self, question)
         return self.narrowed(NoAssumption().interval(question, rng), rows, question)
 
@@ -109,7 +109,7 @@ class _Pooled(Assumption):
 
 @dataclass(frozen=True)
 class SameSign(_Pooled):
-    """The gap does not change its sign within any of some bins of equal width."""
+    """The gap does not change sign within any of ``n_bins`` bins of equal width."""
 
     n_bins: int = _BINS
 
@@ -122,7 +122,7 @@ class SameSign(_Pooled):
         return f"bins:{self.n_bins}"
 
     def pools(self, part: Part) -> Pools:
-        """Rows of a bin."""
+        """Rows pooled by bin."""
         slots = uniform_edges(self.n_bins).slots(part.typed, part.eps)
         return Pools(np.unique(np.clip(slots, 1, self.n_bins), return_inverse=True)[1].reshape(-1))
 
@@ -142,10 +142,10 @@ class BoundedVariation(_Pooled):
         return f"variation:{self.limit:g}"
 
     def pools(self, part: Part) -> Pools:
-        """Scores that are as frequent as a bin, and bins of equal mass of the others.
+        """Scores at least as frequent as a bin, and bins of equal mass for the others.
 
-        As many that what they hide, ``V / 2B``, and the noise of their gaps, ``(2 B E s(1 - s) / πn)^½``, are smallest
-        together.
+        The number of bins minimises the sum of the variation within bins, ``V / 2B``, and the noise of their gaps,
+        ``(2 B E s(1 - s) / πn)^½``.
         """
         s = part.scores
         if not s.size:
@@ -161,7 +161,7 @@ class BoundedVariation(_Pooled):
         return Pools(np.unique(of_score[code.reshape(-1)], return_inverse=True)[1].reshape(-1), self.limit)
 
 
-#: Value after the colon of a name; names without a value take no colon.
+#: By name: class, type of the value after the colon (None for no value), and whether the value is required.
 _NAMES: dict[str, tuple[Callable[..., Assumption], Callable[[str], Any] | None, bool]] = {
     "smooth": (SmoothMap, None, False),
     "none": (NoAssumption, None, False),
@@ -171,7 +171,7 @@ _NAMES: dict[str, tuple[Callable[..., Assumption], Callable[[str], Any] | None, 
 
 
 def as_assumption(assume: str | Assumption) -> Assumption:
-    """Judge an ``assume`` argument: a name, or a value.
+    """Check an ``assume`` argument: a name, or an :class:`Assumption`.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def as_assumption(assume: str | Assumption) -> Assumption:
 
 
 def _judge(assumption: Assumption, question: Question) -> RowsAlike:
-    """Rows as the theorems take them; TypeError or ValueError where they say nothing."""
+    """Rows in the form of the theorems; TypeError or ValueError if these do not apply."""
     refused, reduction = f"assume={str(assumption)!r} gives no interval ", question.rows
     if reduction is None or isinstance(reduction, SumsOfRows):
         raise TypeError(
@@ -231,7 +231,7 @@ def _judge(assumption: Assumption, question: Question) -> RowsAlike:
 
 
 def _highest(rows: RowsAlike, question: Question, delta: float) -> float:
-    """Upper bound of ``E|gap|^p`` for every truth: of classes together from rows, of one problem with equal scores."""
+    """Upper bound of ``E|gap|^p`` for every map: from rows for several classes, from equal scores for one problem."""
     if rows.classes > 1:
         return upper_bound_of_rows(rows, question.norm, delta)
     return upper_bound(rows, same_scores, question.norm, delta)

@@ -1,6 +1,6 @@
-"""Bands around reliability curves: exact for bins, by resampling for smooth curves, and of isotonic curves.
+"""Bands of reliability curves: exact for bins, by resampling for smooth curves, and for isotonic curves.
 
-The simultaneous band of curves without bins is that of all increasing curves (:func:`simultaneous_band`).
+The simultaneous band of curves without bins covers all increasing curves (:func:`simultaneous_band`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .tied_scores import MOST, TiedScores
 
 #: Names of bands; the last two are confidence intervals of bins.
 BANDS = ("confidence", "consistency", "simultaneous", "wilson", "clopper-pearson")
-#: Above this mean a Poisson distribution is drawn as the normal one it tends to, five times faster. Its skewness is
-#: then below 0.1 in a cell, and a kernel averages over many cells.
+#: From this mean on, Poisson draws are replaced by normal draws, five times faster. The skewness is
+#: then at most 0.1 in a cell, and a kernel averages over many cells.
 _NORMAL_FROM = 100.0
-#: Scores at which resampled fits are kept, and those at which the likelihood ratio is inverted; straight in between.
+#: Number of scores at which resampled fits are kept, and at which the likelihood ratio is inverted; else interpolated.
 CONSISTENCY_POINTS, RATIO_POINTS = 512, 128
-#: Scores at either end that are points of their own.
+#: Number of scores at either end that are always used as points.
 OUTER = 16
-#: Draws worked on at a time.
+#: Number of draws processed at a time.
 _TOGETHER = 1 << 20
-#: This many samples with one score, pooled with no other, has the chi-squared distribution of a proportion.
+#: Number of samples with one score, not pooled with others, from which the chi-squared distribution is used.
 _ATOM = 10.0
-#: Runs of fewer samples bound hardly anything, and each run that is tested widens all others.
+#: Minimum number of samples of a run: shorter runs give weak bounds, and each run tested widens all others.
 _LEAST = 5.0
 #: Quantiles of the limiting distribution of the likelihood ratio at one point, by simulation
 #: (`benchmarks/coverage/ratio_limit.py`).
@@ -39,7 +39,7 @@ LIMIT = (0.0, 0.065, 0.283, 0.436, 0.657, 0.991, 1.244, 1.611, 2.265, 2.96, 3.90
 
 
 class Band(NamedTuple):
-    """Lower end, middle and upper end at each score of a curve."""
+    """Lower end, median and upper end at each score of a curve."""
 
     lower: FloatArray
     median: FloatArray
@@ -47,12 +47,12 @@ class Band(NamedTuple):
 
     @classmethod
     def none(cls, size: int) -> Band:
-        """NaN everywhere."""
+        """Return a band of NaN."""
         return cls(*(np.full(size, np.nan) for _ in range(3)))
 
 
 def check_band(band: str, *, binned: bool) -> str:
-    """Judge the ``band`` argument, and whether the curve can have it."""
+    """Check the ``band`` argument, and whether it is available for the curve."""
     allowed = BANDS if binned else BANDS[:3]
     if not isinstance(band, str) or band not in allowed:
         more = " for a curve without bins" if isinstance(band, str) and band in BANDS else ""
@@ -61,7 +61,7 @@ def check_band(band: str, *, binned: bool) -> str:
 
 
 def binned_band(band: str, scores: FloatArray, observed: FloatArray, size: FloatArray, level: float) -> Band:
-    """Band of bins: binomial, so without resampling."""
+    """Binomial band of bins, without resampling."""
     if band == "consistency":
         lower, upper = binomial_consistency(scores, size, level)
         return Band(lower, scores, upper)
@@ -78,7 +78,7 @@ def binned_band(band: str, scores: FloatArray, observed: FloatArray, size: Float
 def smooth_band(
     band: str, cells: Cells, ties: TiedScores | None, level: float, n_resamples: int, rng: np.random.Generator
 ) -> Band:
-    """Band of a smooth curve; the simultaneous one is of the increasing curves that the rows allow."""
+    """Band of a smooth curve; the simultaneous band is for increasing curves compatible with the rows."""
     if band == "consistency":
         return Band(*consistency_band(cells, level, n_resamples, rng))
     if band == "confidence":
@@ -87,7 +87,7 @@ def smooth_band(
 
 
 def increasing_band(ties: TiedScores | None, level: float, scores: FloatArray) -> Band:
-    """The simultaneous band at any scores."""
+    """Simultaneous band at given scores."""
     if ties is None or not ties.size:
         return Band.none(scores.size)
     lower, upper = steps(ties, *simultaneous_band(ties, level), scores)
@@ -95,7 +95,7 @@ def increasing_band(ties: TiedScores | None, level: float, scores: FloatArray) -
 
 
 def isotonic_band(band: str, ties: TiedScores, level: float, n_resamples: int, rng: np.random.Generator) -> Band:
-    """Band of an isotonic curve at each score; of very many, found from fewer."""
+    """Band of an isotonic curve at each score; interpolated from fewer if there are very many."""
     few = ties.merged(MOST)
     if band == "simultaneous":
         return increasing_band(few, level, ties.score)
@@ -113,8 +113,8 @@ def bootstrap_band(
     """Lower end, median and upper end of the curve under a Poisson bootstrap of the cells' counts.
 
     Positives and negatives of every cell are drawn from Poisson distributions with the observed counts as means, which
-    is resampling rows with replacement up to the total's own fluctuation, and both are smoothed as the
-    data were. Percentiles are taken cell by cell. Cost O(R · G log G), independent of the number of rows.
+    is resampling rows with replacement except that the total fluctuates, and both are smoothed like the
+    data. Percentiles are computed per cell. Cost O(R · G log G), independent of the number of rows.
 
     Source: Posocco & Bonnefoy (2021), §4.5, for the band; Hanley & MacGibbon (2006) for Poisson weights.
     """
@@ -133,9 +133,9 @@ def bootstrap_band(
 def consistency_band(
     cells: Cells, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Lower end, median and upper end of the curve that this estimator would draw of a calibrated model.
+    """Lower end, median and upper end of the curve that this estimator would give for a calibrated model.
 
-    As :func:`bootstrap_band`, with outcomes drawn from the scores instead of those observed.
+    As :func:`bootstrap_band`, with outcomes drawn from the scores instead of observed outcomes.
 
     Source: Bröcker & Smith (2007), *Increasing the reliability of reliability diagrams*.
     """
@@ -144,7 +144,7 @@ def consistency_band(
 
 
 def poisson(mean: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Poisson draws, (n_draws, cells); normal ones, of the same mean and variance, in cells of large mean."""
+    """Poisson draws, (n_draws, cells); normal draws of the same mean and variance in cells with a large mean."""
     large = mean >= _NORMAL_FROM
     if not large.any():
         return rng.poisson(mean, size=(n_draws, mean.size)).astype(np.float64)
@@ -175,7 +175,7 @@ def quantiles(draws: FloatArray, level: float) -> tuple[FloatArray, FloatArray, 
 
 
 def wilson_interval(positive: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's score interval of a binomial proportion, NaN for n = 0.
+    """Wilson's score interval for a binomial proportion, NaN for n = 0.
 
     Source: Wilson (1927); Brown, Cai & DasGupta (2001) recommend it for small n.
     """
@@ -190,9 +190,9 @@ def wilson_interval(positive: FloatArray, n: FloatArray, level: float) -> tuple[
 
 
 def clopper_pearson(positive: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper and Pearson's exact interval of a binomial proportion, NaN for n = 0; never below its level.
+    """Clopper-Pearson exact interval for a binomial proportion, NaN for n = 0; coverage is at least its level.
 
-    Also of the mean of unequal probabilities: a sum of such outcomes spreads less than a binomial one (Hoeffding 1956).
+    Also valid for the mean of unequal probabilities, as a sum of such outcomes varies less (Hoeffding 1956).
 
     Source: Clopper & Pearson (1934).
     """
@@ -209,7 +209,7 @@ def clopper_pearson(positive: FloatArray, n: FloatArray, level: float) -> tuple[
 def binomial_consistency(score: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Range of the frequency in a bin of a calibrated model, NaN for n = 0: binomial quantiles at its score.
 
-    Outcomes of different scores spread less than binomial ones, so the range is wide enough; n is rounded down.
+    Outcomes of unequal scores vary less than binomial ones, so the range is conservative; n is rounded down.
 
     Source: Bröcker & Smith (2007), with the binomial distribution in place of draws from it.
     """
@@ -222,7 +222,7 @@ def binomial_consistency(score: FloatArray, n: FloatArray, level: float) -> tupl
 
 
 def _binomial_quantile(q: float, n: FloatArray, p: FloatArray) -> FloatArray:
-    """The smallest number of successes with a cumulative probability of q or more."""
+    """Smallest number of successes with a cumulative probability of at least q."""
     from scipy.special import bdtr, bdtrik
 
     inner = np.clip(p, 1e-16, 1 - 1e-16)  # below, SciPy gives NaN
@@ -253,14 +253,14 @@ def isotonic_consistency_band(
 def likelihood_ratio_band(ties: TiedScores, level: float, at: AnyArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Pointwise confidence interval of an increasing probability at each score, by inverting the likelihood ratio.
 
-    A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
-    distribution of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic
-    fit is not consistent); for many samples of one score it is chi-squared. It does not hold for the outer n^(2/3)
-    samples on either side: there the interval reaches at least as far as the exact ones of two runs, that of all
+    A value is accepted unless the best increasing curve through it is much less likely than the best of all. The limit
+    distribution of that ratio is parameter-free, so nothing is resampled or smoothed (and a bootstrap of the isotonic
+    fit is not consistent); for many samples of one score it is chi-squared. It is not valid for the outer n^(2/3)
+    samples on either side: there the interval contains at least the exact intervals of two runs, that of all
     samples up to the end, and that of n^(2/3) samples inwards.
 
     Source: Banerjee & Wellner (2001), *Likelihood ratio tests for monotone functions*. Cost O(m) at each of some scores
-    (``at``; by default :data:`RATIO_POINTS`), with straight lines in between.
+    (``at``; by default :data:`RATIO_POINTS`), with linear interpolation between them.
     """
     at = _points(ties, RATIO_POINTS) if at is None else at
     fit = isotonic_means(ties.positive, ties.count)
@@ -276,7 +276,7 @@ def likelihood_ratio_band(ties: TiedScores, level: float, at: AnyArray | None = 
 
 
 def _exact_at_ends(ties: TiedScores, at: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Exact bounds of the scores near either end, by runs before and behind; NaN elsewhere."""
+    """Exact bounds for scores near either end, from runs before and after; NaN elsewhere."""
     positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (ties.positive, ties.count))
     reach = float(count[-1]) ** (2 / 3)
     before, behind = count[at + 1], count[-1] - count[at]
@@ -291,7 +291,7 @@ def _exact_at_ends(ties: TiedScores, at: AnyArray, level: float) -> tuple[FloatA
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One score, and the isotonic blocks (positives, counts, means) of those before and behind it alone."""
+    """One score, and the isotonic blocks (positives, counts, means) of the scores before and after it."""
 
     positive: float
     count: float
@@ -307,7 +307,7 @@ class _Point:
         return cls(float(ties.positive[j]), float(ties.count[j]), *sides)
 
     def log_likelihood(self, theta: FloatArray) -> FloatArray:
-        """That of the best increasing curves through each theta here: fits of both sides, cut off at theta."""
+        """Log-likelihood of the best increasing curve through each theta here: fits of both sides, clipped at theta."""
         positive, count, mean = (v[:, None] for v in self.before)
         total = _log_likelihood(positive, count, np.minimum(mean, theta)) + _log_likelihood(
             np.full(1, self.positive), np.full(1, self.count), theta[None]
@@ -325,7 +325,7 @@ def _blocks(positive: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _log_likelihood(positive: FloatArray, count: FloatArray, chance: FloatArray) -> FloatArray:
-    """Summed over the first axis; a chance of 0 or 1 is fine where no outcome contradicts it."""
+    """Log-likelihood, summed over the first axis; finite for a probability of 0 or 1 if no outcome contradicts it."""
     from scipy.special import xlog1py, xlogy
 
     return np.asarray(np.sum(xlogy(positive, chance) + xlog1py(count - positive, -chance), axis=0))
@@ -344,7 +344,7 @@ def _limit(ties: TiedScores, fit: FloatArray, j: int, level: float) -> float:
 
 
 def _ends(function: Callable[[FloatArray], FloatArray], limit: float, top: float) -> tuple[float, float]:
-    """Where in [0, 1] a function that falls from ``top`` to both sides passes a limit, to 2e-5 of the way."""
+    """Points in [0, 1] at which a function decreasing from ``top`` to both sides crosses a limit, to within 2e-5."""
     inside, outside = np.array([top, top]), np.array([0.0, 1.0])
     steps = np.linspace(0, 1, 17)
     side = np.arange(2)
@@ -358,17 +358,17 @@ def _ends(function: Callable[[FloatArray], FloatArray], limit: float, top: float
 
 
 def simultaneous_band(ties: TiedScores, level: float) -> tuple[FloatArray, FloatArray]:
-    r"""Band that holds every increasing P(o = 1 | s) at all scores at once with probability ``level``, for any n.
+    r"""Band that covers an increasing P(o = 1 | s) at all scores at once with probability ``level``, for any n.
 
     .. math:: U_i = \min_{I:\, i \le \min I} u(I), \qquad L_i = \max_{I:\, \max I \le i} l(I)
 
     over runs I of ties, with exact (Clopper–Pearson) bounds u and l, each at an error of ``(1 - level) / 2`` divided
-    by the number of runs: the frequency in a run bounds all probabilities before it from above, all behind it from
-    below. The runs, geometric in length and a quarter of it apart, depend on scores alone; with all m²/2 of them each
-    bound would pay for many more.
+    by the number of runs: the frequency in a run bounds all probabilities before it from above, and all after it from
+    below. The runs, of geometric lengths and a quarter of a length apart, depend only on scores; with all m²/2 runs
+    each bound would need a stricter correction.
 
-    Between scores the lower bound is that of the last score before, the upper one that of the first behind
-    (:func:`steps`). Exact for rows and repeats; for other weights, as good as an effective sample size.
+    Between scores the lower bound is that of the last score before, the upper bound that of the first score after
+    (:func:`steps`). Exact for rows and repeats; for other weights an approximation by the effective sample size.
 
     Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), *Honest calibration assessment for binary outcome
     predictions*. Cost O(m).
@@ -384,7 +384,7 @@ def simultaneous_band(ties: TiedScores, level: float) -> tuple[FloatArray, Float
 
 
 def runs(count: FloatArray) -> tuple[AnyArray, AnyArray]:
-    """First and last score of the runs that are tested: all lengths 1, 2, 3, 4, 6, 8, 12, … that hold enough."""
+    """First and last score of the tested runs: lengths 1, 2, 3, 4, 6, 8, 12, …, with enough samples."""
     m = count.size
     total = np.concatenate([[0.0], np.cumsum(count)])
     found = [(np.zeros(1, dtype=np.intp), np.full(1, m - 1, dtype=np.intp))]
@@ -400,14 +400,14 @@ def runs(count: FloatArray) -> tuple[AnyArray, AnyArray]:
 
 
 def steps(ties: TiedScores, lower: FloatArray, upper: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A simultaneous band at any scores: what is known of an increasing curve from the scores on either side."""
+    """A simultaneous band at any scores, from the bounds of an increasing curve at the scores on either side."""
     before = np.searchsorted(ties.high, scores, side="right")
     behind = np.searchsorted(ties.low, scores, side="left")
     return np.concatenate([[0.0], lower])[before], np.append(upper, 1.0)[behind]
 
 
 def _points(ties: TiedScores, most: int) -> AnyArray:
-    """Scores that stand for all: every one where there are few, else evenly many samples apart, both ends included."""
+    """Indices of representative scores: all if there are few, else at evenly spaced samples, with both ends."""
     if ties.size <= most:
         return np.arange(ties.size)
     running = np.cumsum(ties.count)

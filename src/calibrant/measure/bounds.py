@@ -1,36 +1,36 @@
-r"""Bounds of the calibration error for every truth, and smaller upper ones where gaps of pooled rows have one sign.
+r"""Bounds of the calibration error for every map, and smaller upper bounds if gaps of pooled rows have one sign.
 
-Lower bound: bets on the side of the gap, learnt from earlier rows
+Lower bound: bets on the sign of the gap, learnt from earlier rows
 ------------------------------------------------------------------
-Rows come one after the other, in an order of chance. Before each row a function h with values in [-1, 1] is found
-from the rows before it: by the sign of their residuals in bins, softly where it is in doubt. With
+Rows are processed in random order. Before each row a function h with values in [-1, 1] is estimated
+from the rows before it: the sign of their residuals in bins, smoothed if uncertain. With
 ``X_i = h(S_i)(O_i - S_i)``
 
 .. math:: E[X_i \mid earlier\ rows] = E[h(S)(P(O = 1 \mid S) - S)] \le E|P(O = 1 \mid S) - S| = \theta,
 
-whatever the distribution of score and outcome, however well or badly h was learnt. So for every ``m ≥ θ`` and bets
+for any distribution of score and outcome and any quality of h. So for every ``m ≥ θ`` and bets
 ``0 ≤ λ_i < 1 / (1 + m)``, chosen from earlier rows, the wealth
 
 .. math:: W(m) = \prod_i (1 + \lambda_i (X_i - m))
 
-is not negative and 1 at most on average, and so is its mean over several orders of the rows. By Markov's inequality it
-exceeds 1/δ with probability δ at most: the bound is the least m at which it does not. W falls in m, for bets that do
-not depend on m and for those that are a share of ``1 / (1 + m)``, so the least m is found by bisection.
+is nonnegative with mean at most 1, and so is its average over several orders of the rows. By Markov's inequality it
+exceeds 1/δ with probability at most δ: the bound is the smallest m at which it does not. W decreases in m, both for
+bets that do not depend on m and for bets that are a share of ``1 / (1 + m)``, so this m is found by root search.
 
-K classes that share rows: ``X_i = ½ Σ_k h_k(S_ik)(O_ik - S_ik)``, in [-1, 1] because the residuals of a row add up to
-``2 (1 - s_y)`` in size, and bounds ``½ Σ_k E|gap_k|``.
+For K classes that share rows, ``X_i = ½ Σ_k h_k(S_ik)(O_ik - S_ik)`` lies in [-1, 1], because the absolute residuals of
+a row add up to ``2 (1 - s_y)``, and it bounds ``½ Σ_k E|gap_k|``.
 
 Upper bounds: rows pooled by their scores
 -----------------------------------------
-Let scores be put into pools by the scores alone, so that the gap ``g = P(o = 1 | s) - s`` has one sign σ in each. With
-``a = 1 - e^{-λ}`` and the logarithm ``φ_±(s) = log E e^{∓λ(B - s)}``, B = 1 with probability s, of what calibrated
-outcomes would do,
+Let pools depend only on the scores, and let the gap ``g = P(o = 1 | s) - s`` have one sign σ in each. With
+``a = 1 - e^{-λ}`` and the cumulant function ``φ_±(s) = log E e^{∓λ(B - s)}`` of a calibrated outcome B, which is 1 with
+probability s,
 
 .. math:: E[e^{-\lambda \sigma (o - s)} \mid s] = e^{\varphi_\sigma(s)} \Big(1 - \frac{a\,|g|}{1 - a s_\sigma}\Big)
           \le e^{\varphi_\sigma(s)} (1 - a\,|g|), \qquad s_+ = s,\ s_- = 1 - s,
 
-while a row by itself has ``E[e^{-λ|o - s|} | s] ≤ 1 - a E[|o - s| | s] ≤ 1 - a |g|``. As ``|Σ(o - s)| ≥ σ Σ(o - s)``,
-products over all rows give, with θ = E|g|,
+while a single row ("alone") has ``E[e^{-λ|o - s|} | s] ≤ 1 - a E[|o - s| | s] ≤ 1 - a |g|``. As
+``|Σ(o - s)| ≥ σ Σ(o - s)``, products over all rows give, with θ = E|g|,
 
 .. math:: E \exp(-T) \le E \prod_i (1 - a\,|g(S_i)|) = (1 - a\theta)^n, \qquad
           T = \sum_{pools} \Big(\lambda \Big|\sum (o - s)\Big| + \max_\pm \sum \varphi_\pm(s)\Big)
@@ -41,28 +41,28 @@ so that by Markov's inequality, with probability at least 1 - δ,
 .. math:: \theta \le \frac{1 - \exp(-(T + \log 1/\delta) / n)}{1 - e^{-\lambda}} \approx
           \frac1n \Big(\sum_{pools} \Big|\sum (o - s)\Big| + \sum_{alone} |o - s|\Big) + margin.
 
-It is exact for every n, and outcomes of a pool are not asked to be alike. Which rows are pooled and which stay alone
-is decided by scores only. λ is one of five, each with its share of δ.
+It is valid for every n, and outcomes of a pool need not be identically distributed. Which rows are pooled and which
+remain single depends only on scores. Five values of λ are used, each with a share of δ.
 
-**Every truth.** Rows of one and the same score are a pool without any assumption. Where no score repeats the bound is
-that of ``E|o - s|``, and no valid one is below that: n rows with different scores look the same under the distribution
-of (s, o) and under one of finitely many scores, drawn from it, each with an outcome of its own, whose error is
+**Every map.** Rows with equal scores are a pool without any assumption. If no score repeats, the bound is
+that of ``E|o - s|``, and no valid bound is smaller: n rows with different scores look the same under the distribution
+of (s, o) and under a distribution on finitely many scores drawn from it, each with a fixed outcome, whose error is
 ``E|o - s|``.
 
-**Signs may change.** Where the gap has total variation V at most, it moves within a pool by ``v_j``, ``Σ v_j ≤ V``
-for pools that are neighbouring scores. If it has both signs, rows of the rarer kind (rows times size) hold
-``m_j v_j / 4`` at most of m_j rows. For those the factor is ``1 + (e^λ - 1)|g| ≤ (1 - a|g|) e^{(a + e^λ - 1)|g|}``,
-so T grows by ``(a + e^λ - 1) · V/4 · max_j m_j``: some V/2 of the largest pool's share.
+**Sign changes.** If the gap has total variation at most V, it varies within a pool by ``v_j``, with ``Σ v_j ≤ V``
+for pools of neighbouring scores. If it has both signs, the absolute gaps of the sign with the smaller sum add up to at
+most ``m_j v_j / 4`` for m_j rows. For those the factor is ``1 + (e^λ - 1)|g| ≤ (1 - a|g|) e^{(a + e^λ - 1)|g|}``,
+so T grows by ``(a + e^λ - 1) · V/4 · max_j m_j``: about V/2 times the share of the largest pool.
 
-**Norms.** ``|g|^p ≤ |g|``, and ``E|g|^p ≤ E|o - s|^p``: the same for θᵖ with ``|o - s|^p`` of rows alone.
+**Norms.** ``|g|^p ≤ |g|``, and ``E|g|^p ≤ E|o - s|^p``: the same for θᵖ with ``|o - s|^p`` for single rows.
 
-**K classes.** The geometric mean of their e-values is below their mean, and log(1 - aθ) is concave: T, θ are means over
-classes. For rows alone the bound is that of ``½ Σ_k |o_k - s_k|^p``, which lies in [0, 1].
+**K classes.** The geometric mean of their e-values is at most their mean, and log(1 - aθ) is concave: T and θ are means
+over classes. For single rows the bound is that of ``½ Σ_k |o_k - s_k|^p``, which lies in [0, 1].
 
 References
 ----------
 Waudby-Smith & Ramdas (2024), *Estimating means of bounded random variables by betting*.
-For what cannot be had: Gupta, Podkopaev & Ramdas (2020), *Distribution-free binary classification: prediction sets,
+Impossibility results: Gupta, Podkopaev & Ramdas (2020), *Distribution-free binary classification: prediction sets,
 confidence intervals and calibration*, and Barber (2020), *Is distribution-free inference possible for binary
 regression?*; Lee, Huang, Hassani & Dobriban (2023), *T-Cal: an optimal test for the calibration of predictive models*.
 """
@@ -79,24 +79,24 @@ from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from .question import Question
 
-#: Rows before the first bet, and how much their number grows from one fit of the signs to the next.
+#: Number of rows before the first bet, and factor by which it grows from one fit of the signs to the next.
 _FIRST, _GROWTH = 8, 1.25
-#: Largest bet, as a share of 1 / (1 + m), where one row can cost all.
+#: Largest bet, as a share of 1 / (1 + m), at which one row can lose all wealth.
 _LARGEST = 0.9
-#: Finest bins: 2⁸ of equal mass; and least number of rows per bin.
+#: Finest bins: 2⁸ of equal mass; and minimum number of rows per bin.
 _FINEST, _ROWS = 8, 3
-#: Weight of earlier blocks when bins of one size are chosen.
+#: Weight of earlier blocks in the choice of the bin size.
 _MEMORY = 0.8
-#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never larger.
+#: The δ for which bets are optimised, at all levels, so that bounds of higher levels are never larger.
 _USUAL = 0.025
-#: Variance of X before there are rows, and the rows it counts as.
+#: Initial variance of X, and number of rows for which it counts.
 _GUESS, _GUESSED = 0.1, 8
-#: Orders of the rows, fewer where there are many.
+#: Maximum number of orders of the rows, and of rows over all orders.
 _ORDERS, _IN_ALL = 4, 200_000
-#: Variances of ``o - s`` that bets are made for, and the share of δ that each has.
+#: Variances of ``o - s`` for which bets are optimised, and their shares of δ.
 VARIANCES = (0.25, 0.06, 0.015, 0.004, 0.001)
 SHARES = (0.5, 0.25, 0.125, 0.0625, 0.0625)
-#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never smaller.
+#: The δ for which bets are optimised, at all levels, so that bounds of higher levels are never smaller.
 USUAL = 0.0125
 
 
@@ -109,9 +109,9 @@ class Part:
     scores, residuals : ndarray of shape (m,)
         s and o - s.
     rows : ndarray of shape (m,)
-        Which of the n rows each is.
+        Index of each among the n rows.
     typed : ndarray of shape (m,)
-        Scores in the dtype they came in, and ``eps``, its rounding unit, for edges of bins.
+        Scores in their original dtype, and ``eps``, its rounding unit, for bin edges.
     """
 
     scores: FloatArray
@@ -123,15 +123,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class RowsAlike:
-    """Independent rows that count alike, of R problems.
+    """Independent rows of equal weight, for R problems.
 
     Attributes
     ----------
     parts : tuple of Part
     n : int
-        Rows, each as often as its whole-number weight says.
+        Number of rows, each repeated by its whole-number weight.
     classes : int
-        Problems that share the rows: K of K classes, each against the rest; 1 where problems split them.
+        Number of problems that share the rows: K for K one-vs-rest problems; 1 if problems split the rows.
     """
 
     parts: tuple[Part, ...]
@@ -140,7 +140,7 @@ class RowsAlike:
 
     @classmethod
     def of(cls, question: Question) -> RowsAlike:
-        """Those of a question's problems; of two classes that mirror each other, the first."""
+        """Rows of a question's problems; of two complementary classes, only the first."""
         wanted, rows = len(question.informative), cast(Problem | OneVsRestProblems, question.rows)
         shared = question.dependent and wanted > 1
         parts = tuple(_parts(list(rows)[:wanted], shared=question.dependent))
@@ -161,9 +161,9 @@ def _parts(problems: list[Problem], *, shared: bool) -> Iterator[Part]:
 
 
 def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> float:
-    """Lower bound, of level ``1 - delta``, of the mean over rows of ``|gap|`` (of K classes: of half its sum).
+    """Lower bound, of level ``1 - delta``, of the mean over rows of ``|gap|`` (for K classes, of half its sum).
 
-    Cost O(orders · n log n) a class; four orders of the rows, one where there are 10⁵.
+    Cost O(orders · n log n) per class; four orders of the rows, one for 10⁵ rows.
     """
     from scipy.optimize import brentq
     from scipy.special import logsumexp
@@ -182,7 +182,7 @@ def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> floa
 
 
 def _bets_of(rows: RowsAlike, place: AnyArray) -> tuple[FloatArray, FloatArray]:
-    """Bets and X of all rows but the first, in one order."""
+    """Bets and X of all rows except the first :data:`_FIRST`, in one order."""
     sides = [_LearntSides(part, place[part.rows]) for part in rows.parts]
     factor, seen, squares = 1.0 if rows.classes == 1 else 0.5, float(_GUESSED), _GUESSED * _GUESS
     x, bet = np.zeros((2, rows.n))
@@ -199,9 +199,9 @@ def _bets_of(rows: RowsAlike, place: AnyArray) -> tuple[FloatArray, FloatArray]:
 
 
 class _LearntSides:
-    """The side of one problem's gap, learnt from rows in an order of chance, in 1, 2, 4, … bins of equal mass.
+    """The sign of one problem's gap, learnt from rows in random order, in 1, 2, 4, … bins of equal mass.
 
-    Bins are those of the rows so far, found again whenever these have doubled; equal scores are in one.
+    Bins are those of the rows so far, recomputed whenever these have doubled; equal scores share a bin.
     """
 
     def __init__(self, part: Part, place: AnyArray) -> None:
@@ -216,7 +216,7 @@ class _LearntSides:
         self.sums: FloatArray = np.zeros((3, 1))
 
     def next(self, start: int, stop: int) -> tuple[AnyArray, FloatArray]:
-        """Places behind ``start`` of the problem's rows from there to ``stop``, and their X."""
+        """Offsets from ``start`` of the problem's rows up to ``stop``, and their X."""
         a, b = np.searchsorted(self.place, [start, stop])
         where, residual = self.place[a:b] - start, self.residuals[a:b]
         if a == b or a == 0:
@@ -244,7 +244,7 @@ class _LearntSides:
         self.taken = a
 
     def _sides(self) -> list[FloatArray]:
-        """Side of the gap, in [-1, 1], in the bins of each size, from the coarsest to the finest."""
+        """Sign of the gap, softened to [-1, 1], in the bins of each size, from the coarsest to the finest."""
         from scipy.special import erf
 
         sums, sides = self.sums, []
@@ -257,21 +257,21 @@ class _LearntSides:
 
 
 class Pools(NamedTuple):
-    """The pool of each row, (m,), and how much the gap may vary over all pools of more than one score."""
+    """The pool of each row, (m,), and the total variation of the gap over all pools of more than one score."""
 
     codes: AnyArray
     variation: float = 0.0
 
 
 def same_scores(part: Part) -> Pools:
-    """Rows of one score."""
+    """Pools of rows with equal scores."""
     return Pools(np.unique(part.scores, return_inverse=True)[1].reshape(-1))
 
 
 def upper_bound(rows: RowsAlike, pools: Callable[[Part], Pools], norm: float, delta: float) -> float:
     """Upper bound, of level ``1 - delta``, of ``E|gap|^p``, the mean over classes.
 
-    Cost O(n log n) for each class.
+    Cost O(n log n) per class.
     """
     every = [(_PoolSums.of(part, pools(part), norm)) for part in rows.parts]
     ends = []
@@ -282,7 +282,7 @@ def upper_bound(rows: RowsAlike, pools: Callable[[Part], Pools], norm: float, de
 
 
 def upper_bound_of_rows(rows: RowsAlike, norm: float, delta: float) -> float:
-    """Upper bound, of level ``1 - delta``, of ``E|gap|^p`` from ``|o - s|^p`` of rows, the mean over classes."""
+    """Upper bound, of level ``1 - delta``, of ``E|gap|^p``, the mean over classes, from ``|o - s|^p`` of rows."""
     half = 2.0 if rows.classes > 1 else 1.0
     mean = sum(float((np.abs(part.residuals) ** norm).sum()) for part in rows.parts) / (half * rows.n)
     return min(*(_end(bet, bet * mean + needed / rows.n) for bet, needed in _exponents(rows.n, delta)), 1.0) * (
@@ -291,7 +291,7 @@ def upper_bound_of_rows(rows: RowsAlike, norm: float, delta: float) -> float:
 
 
 def _exponents(n: int, delta: float) -> list[tuple[float, float]]:
-    """Each λ, and ``log 1/δ`` of its share."""
+    """Each λ, with ``log 1/δ`` for its share of δ."""
     each = zip(VARIANCES, SHARES, strict=True)
     return [(float(np.sqrt(-2 * np.log(USUAL * w) / (n * v))), float(-np.log(delta * w))) for v, w in each]
 
@@ -308,10 +308,10 @@ class _PoolSums(NamedTuple):
     rows: AnyArray
     gap: FloatArray
     alone: FloatArray
-    #: Moments of ``|Σ(o - s)|`` and ``Σ|o - s|^p`` for calibrated outcomes: functions of the scores.
+    #: Expected ``|Σ(o - s)|`` and ``Σ|o - s|^p`` for calibrated outcomes: functions of the scores.
     gap_expected: FloatArray
     alone_expected: FloatArray
-    #: Rows of pools of more than one score.
+    #: Number of rows of pools of more than one score.
     varying: AnyArray
     variation: float
 
@@ -341,7 +341,7 @@ class _PoolSums(NamedTuple):
         )
 
     def total(self, bet: float) -> float:
-        """T, with each pool taken together or its rows alone, whichever looks smaller for calibrated outcomes."""
+        """T, with rows of each pool pooled or single, whichever is expected to be smaller for calibrated outcomes."""
         a, back = -np.expm1(-bet), np.expm1(bet)
         sides = (bet * s + np.log(1 - s + s * np.exp(-bet)) for s in (self.scores, 1 - self.scores))
         up, down = (np.bincount(self.codes, v, minlength=self.rows.size) for v in sides)

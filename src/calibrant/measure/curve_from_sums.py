@@ -1,4 +1,4 @@
-"""`CurveSpec`: how a `ReliabilityCurve` is made of sums, smooth, binned or isotonic (CORP), and its band."""
+"""`CurveSpec`: computation of a `ReliabilityCurve` (smooth, binned or isotonic, CORP) and its band from sums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tied_scores import TiedScores
 
 @dataclass(frozen=True, eq=False)
 class CurveSpec:
-    """How curves are made: by which estimator (None: isotonic), with which band, and one source of its draws."""
+    """Settings of curves: the estimator (None: isotonic), the band, and the random generator of its draws."""
 
     estimator: CellEstimator | None
     notion: str
@@ -32,11 +32,11 @@ class CurveSpec:
 
     @property
     def reads_ties(self) -> bool:
-        """Whether a curve that is not isotonic needs the scores of its rows, too: for a simultaneous band."""
+        """Whether a curve that is not isotonic also needs the scores of its rows, for a simultaneous band."""
         return self.band == "simultaneous" and self.level is not None and not isinstance(self.estimator, Binned)
 
     def of_rows(self, problem: Problem) -> ReliabilityCurve:
-        """Curve of one problem; cost O(n), or O(n log n) where its rows are sorted, and that of the band."""
+        """Curve of one problem; cost O(n), or O(n log n) if its rows are sorted, plus that of the band."""
         if self.estimator is None:
             return self.isotonic(TiedScores.of(problem, None), problem.label, problem.domain, problem.n_samples)
         ties = TiedScores.of(problem) if self.reads_ties else None
@@ -98,7 +98,7 @@ class CurveSpec:
         )
 
     def isotonic(self, ties: TiedScores, label: Label, domain: tuple[float, float], n_samples: int) -> ReliabilityCurve:
-        """Curve with one value per score; steps lie midway between neighbouring scores. Cost that of the band."""
+        """Curve with one value per score and steps midway between neighbouring scores; cost that of the band."""
         low, high = domain
         nothing: FloatArray = np.full(1, np.nan)
         scores, observed, found = nothing, nothing, Band.none(1)
@@ -138,7 +138,7 @@ def _density(cells: Cells, width: FloatArray) -> FloatArray:
 
 
 def _middles(scores: FloatArray) -> FloatArray:
-    """Midpoints between neighbouring scores; the lower one where floats leave no room."""
+    """Midpoints between neighbouring scores; the lower score if these are adjacent floats."""
     below, above = scores[:-1], scores[1:]
     middle = below + (above - below) / 2
     return np.where(middle < above, middle, below)

@@ -1,7 +1,7 @@
-"""Reliability curves drawn from the posterior, at any scores: how often outcomes come there, and how far is unknown.
+"""Reliability curves drawn from the posterior, at any scores: outcome frequencies and their uncertainty.
 
-They are the curves of :mod:`.posterior_curve`: smooth maps of the scores, and values that many rows share and that
-stand apart, each with a frequency of its own.
+They are the curves of :mod:`.posterior_curve`: smooth maps of the scores, and isolated scores that many rows share
+("heavy values"), each with its own frequency.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class DrawnCurves:
     scores : ndarray of shape (m,)
         Scores, ascending.
     gaps : ndarray of shape (R, m)
-        Drawn gaps at them; straight lines lie between, and what is outside has the gap at the end.
+        Drawn gaps at the scores; linearly interpolated between them, and constant outside.
     heavy : ndarray of shape (h,)
-        Values with frequencies of their own, ascending.
+        Scores with their own frequencies, ascending.
     frequencies : ndarray of shape (R, h)
-        Drawn frequencies.
+        Drawn frequencies of heavy values.
     step : float
-        How far a score may be from a heavy value that it is.
+        Largest distance at which a score is matched to a heavy value.
     """
 
     scores: FloatArray
@@ -44,12 +44,12 @@ class DrawnCurves:
 
     @classmethod
     def diagonal(cls, n_draws: int) -> DrawnCurves:
-        """Scores that are taken as they are."""
+        """Curves of a calibrated model: frequencies equal scores."""
         return cls(np.array([0.5]), np.zeros((n_draws, 1)), np.empty(0), np.empty((n_draws, 0)), 0.0)
 
     @classmethod
     def of(cls, problem: Problem, n_draws: int, rng: np.random.Generator) -> DrawnCurves:
-        """Draw curves. Cost O(n), and that of the posterior, independent of the rows."""
+        """Draw curves; cost O(n), plus that of the posterior, independent of the number of rows."""
         grid = EmpiricalBayes().summarize(problem).dense
         nodes, mass, positive = grid.atoms
         others, first, _ = without_heavy(grid)
@@ -70,7 +70,7 @@ class DrawnCurves:
         return cls(scores, gaps, heavy, frequencies, grid.step)
 
     def read(self, at: AnyArray) -> ReadCurves:
-        """The curves at some scores (n,)."""
+        """Locate scores (n,) on the curves."""
         right = np.clip(np.searchsorted(self.scores, at), 1, max(self.scores.size - 1, 1))
         left = right - 1
         right = np.minimum(right, self.scores.size - 1)
@@ -86,7 +86,7 @@ class DrawnCurves:
 
 @dataclass(frozen=True, eq=False)
 class ReadCurves:
-    """Places of scores (n,) on curves."""
+    """Positions of scores (n,) on curves."""
 
     curves: DrawnCurves
     at: FloatArray
@@ -97,11 +97,11 @@ class ReadCurves:
     value: IntArray
 
     def of(self, draws: slice) -> FloatArray:
-        """Probabilities (d, n) by some of the draws."""
+        """Probabilities (d, n) from some of the draws."""
         return self._from(self.curves.gaps[draws], self.curves.frequencies[draws])
 
     def mean(self) -> FloatArray:
-        """Probabilities (n,) by the mean of all."""
+        """Probabilities (n,) from the mean of all draws."""
         gaps, frequencies = (v.mean(axis=0, keepdims=True) for v in (self.curves.gaps, self.curves.frequencies))
         return np.asarray(self._from(gaps, frequencies)[0])
 

@@ -1,4 +1,4 @@
-"""The literature's binned calibration error by its usual name, and its square, unbiased and signed."""
+"""Expected calibration error over bins, and the unbiased squared calibration error."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def squared_calibration_error(
     estimator: str | Estimator = "auto",
     **inputs: Unpack[InputOptions],
 ) -> float:
-    r"""Squared calibration error without the bias of noise: signed, never cut at 0.
+    r"""Squared calibration error without the bias of noise: signed, not truncated at 0.
 
     .. math:: E\big[(P(o = 1 \mid s) - s)^2\big]
 
-    as far as the estimator resolves it. A root, or a cut at 0, would bring bias back; averages of this number over
+    as far as the estimator resolves it. A square root, or truncation at 0, would reintroduce bias; averages over
     resamples, classes or models stay unbiased.
 
     Parameters
@@ -39,32 +39,32 @@ def squared_calibration_error(
     notion : str or Notion, default "auto"
         The notion of calibration, as in :func:`calibration_error`; the squares of classes are averaged.
     estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins,
-        and a bin with one sample adds 0 rather than noise. Noise costs no bias here, so many bins are better than few:
-        where scores are piled up, 15 bins lose about half of the square (``benchmarks/coverage/squares.py``).
-        For the canonical notion :class:`DirichletKernel` over residuals, in both orders: see there. ``Binned`` with any
-        ``debias``, ``CrossFit`` and ``DirichletKernel`` with ``"cross"`` or ``"square"`` have a square.
+        ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts avoid sparse bins, and a bin
+        with one sample adds 0 rather than noise. Noise adds no bias here, so many bins are better than few: if scores
+        are concentrated, 15 bins lose about half of the square (``benchmarks/coverage/squares.py``). For the canonical
+        notion :class:`DirichletKernel` over residuals, in both orders: see there. Also with an unbiased square:
+        ``Binned`` with any ``debias``, ``CrossFit``, and ``DirichletKernel`` with ``"cross"`` or ``"square"``.
 
     Returns
     -------
     float
-        In [-1, 1]; around 0 for a calibrated model, and negative in about half of all samples.
+        In [-1, 1]; for a calibrated model around 0, and negative in about half of all samples.
 
     Raises
     ------
     ValueError
-        For an estimator without an unbiased square, naming those that have one; for bad input.
+        For an estimator without an unbiased square (the message names those with one), and for invalid input.
 
     See Also
     --------
     calibrant.calibration_error : The error itself, with any estimator and norm.
-    calibrant.compare_models : Differences of this number between models, with intervals.
+    calibrant.compare_models : Differences of squared errors between models, with intervals.
 
     Notes
     -----
-    The estimate is unbiased for the square of the bins, ``Σ P(bin) E[o - s | bin]²``, at most the squared error; see
-    :class:`Binned` for the remainder of order ``width² / n``. :class:`CrossFit` underestimates in expectation.
-    The cost is that of the estimator.
+    The estimate is unbiased for the squared error of the bins, ``Σ P(bin) E[o - s | bin]²``, which is at most the
+    squared error; see :class:`Binned` for the remainder of order ``width² / n``. :class:`CrossFit` underestimates in
+    expectation. The cost is that of the estimator.
 
     References
     ----------
@@ -108,8 +108,8 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error (ECE) over bins: ``Σ_j n_j/n · |mean outcome - mean score|``.
 
-    The number that papers report under this name: by default 15 bins of equal width, of the positive class for a
-    1-D ``y_prob`` and of the confidence for a 2-D one. Same as
+    As reported in papers: by default 15 bins of equal width, for the positive class if ``y_prob`` is 1-D, and
+    for the confidence if it is 2-D. Equivalent to
     ``calibration_error(..., estimator=Binned(n_bins, strategy), norm=norm)``; see :class:`Binned` for bias and cost.
     Works with scikit-learn's
     ``make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False)``.
@@ -117,14 +117,14 @@ def expected_calibration_error(
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or edges, default 15
-        Number of bins, its rule (the square or cube root of n), or the edges.
+        Number of bins, rule for it (the square or cube root of n), or bin edges.
     strategy : {"uniform", "quantile", "quantile-as-published"}, default "uniform"
         Bins of equal width, or of equal counts.
     norm : float ≥ 1, default 1
         ``2``: the root mean squared error (RMSCE). ``float("inf")``: the maximum (MCE), ``max_j |mean outcome - mean
-        score|``, empty bins left out; a single sample in a bin can decide it, so its bias is large.
+        score|`` over non-empty bins; a single sample in a bin can determine it, so its bias is large.
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label"} or Notion, default "auto"
-        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
+        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, otherwise the confidence.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def expected_calibration_error(
     --------
     calibrant.calibration_error : The same with any estimator; the default needs no bins.
     calibrant.estimate : With an interval.
-    calibrant.squared_calibration_error : Its square without the bias of noise.
+    calibrant.squared_calibration_error : The squared error without the bias of noise.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The number: `calibration_error`, `estimate`, and the literature's names for the binned ones."""
+"""`calibration_error` and `estimate`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .result import Estimate, ReliabilityCurve
 
 #: Default assumption of intervals.
 _ESTIMATORS_OWN = SmoothMap()
-#: Draws from a posterior for every resample that other intervals take: they cost less.
+#: Posterior draws per resample of other intervals: draws are cheaper.
 POSTERIOR = 5
 
 
@@ -50,7 +50,7 @@ def calibration_error(
 
     .. math:: \big(E\,|P(o = 1 \mid s) - s|^p\big)^{1/p}
 
-    for the score s and outcome o that the notion names, as the estimator estimates it.
+    for the score s and the outcome o of the notion, as estimated by the estimator.
 
     Returns
     -------
@@ -64,16 +64,16 @@ def calibration_error(
 
     See Also
     --------
-    calibrant.estimate : The same number with an interval, and the curve behind it.
-    calibrant.expected_calibration_error : The binned number that papers report.
+    calibrant.estimate : The same error with a confidence interval and the underlying curve.
+    calibrant.expected_calibration_error : The binned error reported in papers.
     calibrant.calibration_test : Whether the error is larger than chance allows.
     calibrant.report : Verdict, numbers, classes and curves at once.
 
     Notes
     -----
-    The cost is that of the estimator, in general O(n) plus work on a few thousand sums, times the number of classes for
-    class-wise notions; :class:`Isotonic`, :class:`Cumulative` and :class:`Sweep` O(n log n); ``"canonical"`` by
-    :class:`DirichletKernel` O(n² K).
+    The cost depends on the estimator: in general O(n) plus work on a few thousand sums, times the number of classes for
+    class-wise notions; O(n log n) for :class:`Isotonic`, :class:`Cumulative` and :class:`Sweep`; O(n² K) for
+    ``"canonical"`` by :class:`DirichletKernel`.
 
     References
     ----------
@@ -118,63 +118,63 @@ def estimate(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> Estimate:
-    """Calibration error with a confidence interval, per-class values and the curve behind it.
+    """Calibration error with a confidence interval, per-class values and the underlying curve.
 
     Parameters
     ----------
     level : float in (0, 1), default 0.95
         Level of the interval.
     assume : {"smooth", "none", "bins", "bins:B", "variation:V"} or Assumption, default "smooth"
-        Assumption about the true calibration map. ``"smooth"``: the estimator can follow it; see the intervals below.
-        The others are valid for every n: ``"none"`` for any map; ``"bins:B"`` where the gap keeps its sign within each
-        of B bins of equal width (15), ``"variation:V"`` where its total variation is at most V: both are narrower.
+        Assumption about the true calibration map. ``"smooth"``: the estimator can follow it (see Notes).
+        The others are valid for every n: ``"none"`` for any map; ``"bins:B"`` if the gap keeps its sign within each
+        of B bins of equal width (default 15), ``"variation:V"`` if its total variation is at most V: both are narrower.
     n_resamples : int, default 400
-        Resamples for each simulated truth; five times as many draws from a posterior.
+        Number of resamples per simulated truth; five times as many posterior draws.
 
     Returns
     -------
     Estimate
-        ``.value`` (what :func:`calibration_error` returns), ``.interval``, ``.corrected`` (median-unbiased),
+        ``.value`` (as :func:`calibration_error`), ``.interval``, ``.corrected`` (median-unbiased),
         ``.calibrated``, ``.per_class``, ``.curve``, ``.unseen`` (errors that the interval cannot show), ``.to_dict()``.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`calibration_error`; and with an ``assume`` other than ``"smooth"``, whose theorems are for independent
-        rows that count alike, for ``groups``, weights that are not whole numbers, ``norm=inf``, the worst of several
-        classes, and the canonical and the drawn-class notion.
+        As :func:`calibration_error`. If ``assume`` is not ``"smooth"``, also for ``groups``, weights that are not
+        whole numbers, ``norm=inf``, notions with ``average="max"``, and the canonical and the drawn-class notion: its
+        theorems require independent rows of equal weight.
 
     See Also
     --------
-    calibrant.calibration_error : The number only.
+    calibrant.calibration_error : The error without an interval.
     calibrant.reliability_curve : The curve with its band.
     calibrant.report : Verdict, numbers, classes and curves at once.
     calibrant.results.Estimate : The result, field by field.
 
     Notes
     -----
-    ``EmpiricalBayes``, the default, has a posterior: the interval contains ``level`` of it, corrected for
+    ``EmpiricalBayes``, the default, has a posterior: the interval contains a share ``level`` of it, corrected for
     the part of the outcomes that its maps miss (norm ≤ 32). It starts at exactly 0 when the data are compatible with
     calibration; ``.calibrated`` is the posterior probability of calibration (see :mod:`calibrant.measure.posterior`).
-    Maps that change their sign dozens of times, such as those of support vector machines of several classes, are
-    covered by ``assume="variation:1"`` only (benchmarks/coverage/rough_maps.md). Cost: ``5 n_resamples`` draws on rank
+    Maps whose gap changes sign dozens of times, such as those of multiclass support vector machines, are
+    covered only by ``assume="variation:1"`` (benchmarks/coverage/rough_maps.md). Cost: ``5 n_resamples`` draws on rank
     cells.
 
     For all other estimators the interval inverts a test along the path from perfect calibration to the estimated gaps,
     so it accounts for the estimator's noise and bias: it starts at exactly 0 when the data are compatible with
-    calibration, and is widened to include the value where that is due to bias alone. Detail that the estimator blurs is
+    calibration, and is widened to include the value if bias alone excludes it. Detail that the estimator blurs is
     not recovered, and classes are treated as exchangeable: see :mod:`calibrant.measure.intervals`. Neither value nor
     interval exceeds the maximum for K classes of a matrix, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws
     on bins or grid cells per problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the
     canonical notion. Estimators without cells draw outcomes for every row, at most 100 times per scale. Coverage of
     both is simulated in benchmarks/coverage/coverage_tracks.md.
 
-    Other assumptions leave the value unchanged where their interval contains it, and otherwise move it to the nearer
-    end, since their ends are theorems. The lower end is above 0 where bets on the sign of the gap, learnt from earlier
-    rows, win more than chance allows. Without an assumption the upper end is near the mean of ``|outcome - score|``
-    (lower for repeated scores), since without repeated scores deterministic outcomes are indistinguishable from random
-    ones. ``.calibrated`` is None. docs/assumptions.md has theorems, proofs, and simulated
-    coverage. Cost O(n log n) for each class and for each of four orders of the rows (one for 10⁵).
+    With other assumptions the value is clipped to the interval, whose ends are theorems. The lower end is above 0 if
+    bets on the sign of the gap, learnt from earlier rows, win more than chance allows. Without an assumption the upper
+    end is near the mean of ``|outcome - score|`` (lower for repeated scores), since without repeated scores
+    deterministic outcomes are indistinguishable from random ones. ``.calibrated`` is None. See docs/assumptions.md for
+    theorems, proofs and simulated coverage. Cost O(n log n) per class and per order of the rows: four orders, one for
+    10⁵ rows.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def estimate(
 
 
 def answered(question: Question, n_resamples: int, rng: np.random.Generator) -> Estimate:
-    """The number, with the interval that its estimator gives."""
+    """The error with the interval of its estimator."""
     chosen, rows = question.estimator, cast(Any, question.rows)
     if isinstance(chosen, CellEstimator) and not isinstance(rows, VectorProblem):
         return estimate_from_fits(question.fits(), question, n_resamples, rng)[0]
@@ -233,7 +233,7 @@ def answered(question: Question, n_resamples: int, rng: np.random.Generator) -> 
 def _assumed(
     question: Question, assumption: Assumption, interval: Interval, n_resamples: int, rng: np.random.Generator
 ) -> Estimate:
-    """The number with the interval of an assumption: no posterior, and nothing drawn but the curve's band."""
+    """The error with the interval of an assumption: no posterior, and draws only for the curve's band."""
     chosen, powers, curve = cast(Estimator, question.estimator), question.powers, None
     if len(question) == 1 and isinstance(chosen, CellEstimator) and isinstance(question.rows, Problem):
         sums = next(question.fits()).sums
@@ -251,9 +251,9 @@ def estimate_from_fits(
     rng: np.random.Generator,
     functionals: Sequence[Functional] = (),
 ) -> tuple[Estimate, ErrorDraws]:
-    """:func:`estimate` from fitted sums of the question's problems, some at a time: the same in memory and out of it.
+    """:func:`estimate` from fitted sums of the question's problems, a few at a time, in memory or out of core.
 
-    And draws of the posterior, if there is one.
+    Also returns posterior draws, if the estimator has a posterior.
     """
     powers: list[FloatArray] = []
     posteriors: list[ErrorDraws] = []
@@ -283,7 +283,7 @@ def estimate_from_fits(
 
 
 def known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:
-    """The value; a warning where there is none."""
+    """Return the value; warn if it is NaN."""
     if np.isnan(value):
         few = f"{n_samples} row{'s' if n_samples != 1 else ''}"
         message = f"{estimator!r} gives no number for {few} (notion {notion!r}): it needs more rows; NaN is returned"
@@ -292,12 +292,12 @@ def known(value: float, estimator: Estimator, n_samples: int, notion: str) -> fl
 
 
 def _noise(rng: np.random.Generator, problems: int) -> list[np.random.Generator]:
-    """A source of noise for each of some problems, whatever comes with it."""
+    """One random generator per problem, independent of the other problems."""
     return [np.random.default_rng(seed) for seed in rng.integers(2**63, size=problems)]
 
 
 def _curve(estimator: CellEstimator, sums: Any, question: Question, n_resamples: int, seed: int) -> ReliabilityCurve:
-    """Curve of a question's only problem, with draws of its own."""
+    """Curve of a question's only problem, with its own random draws."""
     rng = np.random.default_rng(seed)
     return CurveSpec(estimator, question.notion, question.level, rng, n_resamples).of_sums(sums, question.labels[0])
 
@@ -310,7 +310,7 @@ def _inverted(
     curve: Callable[[], ReliabilityCurve] | None = None,
     largest: float | None = None,
 ) -> Estimate:
-    """Estimate with the interval that simulated paths of the problems give."""
+    """Estimate with the interval from simulated paths of the problems."""
     interval, corrected = invert(paths, question.informative, question.largest if largest is None else largest)
     return _result(estimator, powers, Credible(interval, corrected, None), question, curve)
 
@@ -323,10 +323,10 @@ def _result(
     curve: Callable[[], ReliabilityCurve] | None = None,
     assumption: Assumption = _ESTIMATORS_OWN,
 ) -> Estimate:
-    """Value and per-class values, with what is known of their uncertainty; the interval is widened to hold the value.
+    """Value and per-class values with their uncertainty; the interval is widened to contain the value.
 
-    An error may well be smaller than what an estimator gives, whose bias intervals account for: but who is told both
-    expects the one within the other.
+    The interval accounts for the estimator's bias, so it may lie below the value; but readers of both
+    expect the value within the interval.
     """
     value = question.combine(powers)
     shown = max(value, 0.0)
@@ -348,7 +348,7 @@ def _result(
 
 
 def _normal(estimator: EstimatorWithSE, problems: Sequence[Any], question: Question) -> Estimate:
-    """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
+    """Normal intervals of powers; problems that share rows are treated as fully dependent."""
     from scipy.special import ndtri
 
     norm = question.norm
@@ -374,5 +374,5 @@ def _normal(estimator: EstimatorWithSE, problems: Sequence[Any], question: Quest
 
 
 def _from(powers: FloatArray, inner: float, norm: float) -> FloatArray:
-    """Powers of one norm as those of another."""
+    """Convert powers of one norm to those of another."""
     return powers if inner == norm else np.array([to_power(root(float(p), inner), norm) for p in powers])

@@ -1,31 +1,31 @@
 r"""Confidence intervals for a calibration error by test inversion along a path from perfect calibration.
 
-Why not the percentile bootstrap: a plug-in calibration error averages absolute gaps, so noise adds to it, and
+The percentile bootstrap is not valid here: a plug-in calibration error averages absolute gaps, so noise adds to it, and
 resampling adds the noise a second time; a calibrated model's percentile interval excludes 0 for every n. The
-basic ("pivotal") bootstrap overshoots the other way.
+basic ("pivotal") bootstrap errs in the opposite direction.
 
-What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
-score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
+Instead, the estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
+score s has outcome probability :math:`s + \lambda \hat d(s)`, clipped to [0, 1]; λ = 0 is perfect calibration, and the
 true error is known at every λ. New samples are drawn (Poisson counts per cell, normal outcomes), the estimator is
-applied with all its bias, and the interval covers the true errors of all λ at which the estimate actually
-observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
-noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
-``corrected`` is the true error at the λ whose median estimate is the observed one. What is extreme is judged on one
-side at calibration and on two sides far from it (:func:`reach`): else calibrated models would be covered more
-often than the level says.
+applied with all its bias, and the interval contains the true errors of all λ at which the observed estimate is
+not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
+noise and bias of the estimator are inverted; it may lie below the estimate (the reported one is widened to include it).
+``corrected`` is the true error at the λ whose median estimate is the observed one. Tests are one-sided
+at calibration and two-sided far from it (:func:`reach`): otherwise calibrated models would be covered more
+often than the nominal level.
 
-Approximations, all of them felt:
+Approximations, each with a noticeable effect:
 
-* the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
-  away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
-* outcomes within a cell share one probability and are drawn as normal; of rows in groups also with what groups have in
-  common: shifts and two smooth parts of the residuals have design effects of their own
+* the shape of the gaps is taken from the data, after the estimator's own smoothing: detail that a bin or a kernel
+  averages away is not restored, so with an estimator that blurs much the interval covers the blurred error;
+* outcomes within a cell share one probability and are drawn as normal; for rows in groups also with the variation that
+  groups share: shifts and two smooth parts of the residuals have separate design effects
   (:mod:`calibrant.sums.base`);
 * classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
-  each other's mirror image and one stands for both).
+  complementary and only one is used).
 
-``benchmarks/coverage/interval_coverage.py`` measures the coverage where the truth is known.
+``benchmarks/coverage/interval_coverage.py`` measures the coverage for known true errors.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NODES = 129
 
 
 def reach(distance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    r"""How far estimates below and above their middle are accepted, for truths at a distance from the boundary.
+    r"""Acceptance limits of estimates below and above their median, for truths at a distance from the boundary.
 
     A calibration error cannot be below 0. Acceptance with equal tails everywhere would cover a calibrated model with
     probability ``(1 + level) / 2``; ordering estimates x of a truth t by the likelihood ratio
@@ -92,7 +92,7 @@ def reach(distance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
 
 @cache
 def _above(level: float) -> tuple[FloatArray, FloatArray]:
-    """The reach above, at distances from 0 to where tails are equal, by bisection."""
+    """Upper acceptance limits at distances from 0 to where tails are equal, by bisection."""
     from scipy.special import ndtr, ndtri
 
     widest = float(ndtri((1 + level) / 2))
@@ -107,9 +107,9 @@ def _above(level: float) -> tuple[FloatArray, FloatArray]:
     return nodes, high
 
 
-#: Numbers drawn at a time at most, but for so many samples.
+#: Maximum size of the numbers drawn at a time, and minimum number of samples.
 _MOST, _LEAST = 1 << 22, 100
-#: Numbers read at a time.
+#: Size of the numbers read at a time.
 _TOGETHER = 1 << 19
 _RESIDUALS = ResidualKernel(space="score")
 
@@ -126,12 +126,12 @@ def sums_paths(
     counts: bool = False,
     scales: FloatArray = SCALES,
 ) -> list[TruthPath]:
-    """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
+    """Paths of an estimator that reads sums, for several problems at once, each with its own random generator.
 
-    Outcomes in a cell are drawn as normal, or as ``counts``: where a sum over many classes with few positives each is
-    asked for, what is wrong about each adds up. What was found in the data is held, and sums are resampled. Cost and
-    memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of very
-    many, some at a time).
+    Outcomes in a cell are drawn as normal, or as ``counts`` for a sum over many classes with few positives each,
+    where approximation errors add up. Quantities chosen from the data are kept fixed, and sums are resampled. Cost and
+    memory are O(``n_resamples`` × cells) for any n (for sums on distinct scores, these are the cells: 100 draws if
+    there are very many, a few at a time).
     """
     out: list[Any] = [None] * len(noise)
     with progress_bar("intervals of classes", len(noise)) as advance:
@@ -189,7 +189,7 @@ class Draws(ABC):
         """Number of truths S."""
 
     def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
-        """Estimates of these samples under each truth, (S, r, R)."""
+        """Estimates from these samples under each truth, (S, r, R)."""
         together = max(1, _TOGETHER // max(self.count.size, 1))
         rows = self.count.reshape(-1, self.count.shape[-1])
         n = self.n_truths
@@ -208,8 +208,8 @@ class Draws(ABC):
 class NormalDraws(Draws):
     """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows.
 
-    Of rows in groups ``moved`` and ``waves`` are what groups have in common, in units of its spread, (r, R, 3), and the
-    smooth functions of the score whose multiples it adds to the logits of whole samples, (r, m, 3).
+    For rows in groups, ``moved`` are the standardised shared effects of groups, (r, R, 3), and ``waves`` the
+    smooth functions of the score whose multiples these effects add to the logits of whole samples, (r, m, 3).
     """
 
     chances: FloatArray
@@ -227,9 +227,9 @@ class NormalDraws(Draws):
     def of(
         cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
     ) -> NormalDraws:
-        """Poisson counts and normal outcomes of cells (r, m); sums of single rows keep their scores, draw outcomes.
+        """Poisson counts and normal outcomes of cells (r, m); for sums of single rows only outcomes are drawn.
 
-        ``chances`` are those of the truths, (S, r, m).
+        ``chances`` are the outcome probabilities under the truths, (S, r, m).
         """
         trials = getattr(sums, "trials", None)
         shape = (len(count), n, count.shape[-1])
@@ -246,7 +246,7 @@ class NormalDraws(Draws):
         return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
 
     def shared_by(self, sums: Any, count: FloatArray, noise: Sequence[np.random.Generator]) -> NormalDraws:
-        """The same of rows in groups: smooth sums over cells vary more, and rough ones less, than their mean says."""
+        """The draws for rows in groups: smooth sums over cells vary more, and rough ones less, than the average."""
         shared = Shared.of(sums)
         if shared is None:
             return self
@@ -283,8 +283,8 @@ class NormalDraws(Draws):
 class CountedDraws(Draws):
     """Samples whose ``positives`` are counts under every truth, (S, r, R, m).
 
-    A Poisson count is thinned. Chances move one way along the path, so the samples in a cell are those positive under
-    every truth, those that become so from one truth to the next, and those never positive: independent Poisson counts.
+    A Poisson count is thinned. Probabilities are monotone along the path, so the samples of a cell that are positive
+    under every truth, become positive from one truth to the next, or never are, have independent Poisson counts.
     """
 
     positives: FloatArray
@@ -298,7 +298,7 @@ class CountedDraws(Draws):
     def of(
         cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
     ) -> CountedDraws:
-        """Counts of cells (r, m) whose expected samples are given, and their positives."""
+        """Counts of cells (r, m) with given expected counts, and their positives."""
         shape = (len(count), n, count.shape[-1])
         positive, total = np.empty((len(chances), *shape)), np.empty(shape)
         mass = np.maximum(count, 0)
@@ -327,8 +327,8 @@ def row_path(
 ) -> TruthPath:
     """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
-    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator gives when
-    the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
+    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is the estimate with
+    probabilities as outcomes. Scores are not resampled: their sampling noise is ignored.
     """
     gap = _RESIDUALS._gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]
     powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
@@ -376,7 +376,7 @@ def invert(paths: Sequence[TruthPath], question: Question, largest: float) -> tu
 
 
 def _normal(powers: FloatArray, question: Question, tail: float, widen: float) -> FloatArray:
-    """Quantiles of a sum over many problems, (R, n) draws: a few of each tell its variance."""
+    """Quantiles of a sum over many problems, (R, n) draws: a few draws per problem determine its variance."""
     from scipy.special import ndtri
 
     known = ~np.isnan(powers).any(axis=-1)
@@ -391,12 +391,12 @@ def _normal(powers: FloatArray, question: Question, tail: float, widen: float) -
 
 
 def spread_together(n_problems: float) -> float:
-    """Factor by which the mean of one-vs-rest errors spreads more than that of independent ones."""
+    """Ratio of the standard deviation of the mean of one-vs-rest errors to that of independent errors."""
     return float(np.sqrt(1 + 0.876 / (n_problems - 1))) if n_problems > 1 else 1.0
 
 
 def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
-    """Lower, median and upper quantile, the spread widened; by a normal distribution when draws are few."""
+    """Lower, median and upper quantile after widening; from a normal distribution if there are few draws."""
     from scipy.special import ndtri
 
     centre = sample.mean()
@@ -410,7 +410,7 @@ def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
 def _accepted(
     observed: float, table: FloatArray, truths: FloatArray, largest: float, level: float
 ) -> tuple[Interval, float]:
-    """:func:`accepted` of one problem."""
+    """:func:`accepted` for one problem."""
     low, high, middle = accepted(np.array([observed]), table[:, None], truths[None], largest, level)
     return Interval(float(low[0]), float(high[0])), float(middle[0])
 
@@ -418,9 +418,9 @@ def _accepted(
 def accepted(
     observed: FloatArray, table: FloatArray, truths: FloatArray, largest: float | FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Range of true errors over the scales at which the estimates observed (r,) are not extreme, and the middle.
+    """Range of true errors over the scales at which observed estimates (r,) are not extreme, and the median.
 
-    ``table`` (3, r, S) holds the lower, median and upper quantile of estimates at each scale, ``truths`` (r, S).
+    ``table`` (3, r, S) contains the lower, median and upper quantile of estimates at each scale; ``truths`` (r, S).
     """
     low, median, high = _between(table)
     unified, high = _unified(low, median, high, level)
@@ -449,7 +449,7 @@ def accepted(
 
 
 def _between(rows: FloatArray) -> FloatArray:
-    """Rows (…, S) of values at :data:`SCALES`, between them."""
+    """Interpolate rows (…, S) of values at :data:`SCALES`."""
     place = np.searchsorted(SCALES, _FINE[1:-1], side="right")
     left = np.concatenate([[0], place - 1, [SCALES.size - 2]])
     share = (_FINE - SCALES[left]) / np.diff(SCALES)[left]
@@ -458,7 +458,7 @@ def _between(rows: FloatArray) -> FloatArray:
 
 
 def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Quantiles with equal tails moved to where estimates of truths near calibration are extreme."""
+    """Convert equal-tailed quantiles to the acceptance limits of :func:`reach` for truths near calibration."""
     from scipy.special import ndtri
 
     equal = float(ndtri((1 + level) / 2))

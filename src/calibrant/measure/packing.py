@@ -1,4 +1,4 @@
-r"""Accumulators as bytes: a format that is checked when it is read and never executes anything.
+r"""Accumulators as bytes: a format that is validated on loading and never executes anything.
 
 The bytes are those of :mod:`calibrant.data.archive`, and their header is
 
@@ -15,10 +15,10 @@ The bytes are those of :mod:`calibrant.data.archive`, and their header is
                        "parts": [[{"weight": {"array": "rows/problem_sums/parts/0/0/weight"}, "…": 0}]]},
               "by_class": null}}
 
-``rows`` is null for an accumulator without. ``parts`` hold the sums of up to eight problems together, in the order of
-what the settings say is kept: ``binned``, ``EmpiricalBayes``'s grid, those of ``estimators``; then, where ``fine`` is
-not null but its number of cells and their ends, the fine histogram. Their fields are those of the classes of
-:mod:`calibrant.sums`. Values are coded as :mod:`calibrant.data.codec` says; estimators and notions by name, and only
+``rows`` is null for an accumulator without rows. ``parts`` contain the sums of up to eight problems each, in the order
+of the settings: ``binned``, the grid of ``EmpiricalBayes``, those of ``estimators``; then the fine histogram, unless
+``fine``, its number of cells and their ends, is null. Their fields are those of the classes of
+:mod:`calibrant.sums`. Values are encoded by :mod:`calibrant.data.codec`; estimators and notions by name, and only
 those of :mod:`calibrant.estimators` and :mod:`calibrant.notions`.
 """
 
@@ -54,7 +54,7 @@ _CODEC = Codec(estimator=estimators, notion=notions)
 def to_bytes(
     settings: Mapping[str, Any], about: Mapping[str, Any], rows: Mapping[str, Any] | None, needs: Any
 ) -> bytes:
-    """Bytes of an accumulator's settings, and of its sums; ``needs`` gives the sums of a domain."""
+    """Bytes of an accumulator's settings and sums; ``needs`` returns the sums required for a domain."""
     coded = {name: _CODEC.encode(value, name) for name, value in settings.items()}
     seen: dict[str, Any] | None = None
     if rows is not None:
@@ -79,7 +79,7 @@ def _tables(problem_sums: SumsByClass, needs: Any) -> dict[str, Any]:
 
 
 def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Settings, what else is known, and what was seen (:func:`rows_of` reads it); ValueError for others."""
+    """Settings, further attributes, and encoded rows (see :func:`rows_of`); ValueError for invalid bytes."""
     header = from_archive(data, "an Accumulator")
     check_stamp(header, FORMAT, VERSION, "saved Accumulator")
     with reading("Accumulator", header):
@@ -107,7 +107,7 @@ def _arrays(tree: Any) -> Iterator[AnyArray]:
 
 
 def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
-    """The sums of a notion in an accumulator; ``needs`` gives the sums of scores in a domain."""
+    """Decode the sums of a notion; ``needs`` returns the sums required for scores in a domain."""
     with reading("Accumulator", rows):
         classes, positive, groups = _labels(rows["classes"]), rows["positive"], rows["groups"]
         need(positive is None or (len(classes) == 2 and positive in (0, 1)), "positive must be one of two labels")
@@ -150,7 +150,7 @@ def _agree(
     *,
     several: bool,
 ) -> None:
-    """The problems are those of the notion."""
+    """Check that the problems are those of the notion."""
     need(isinstance(notion, _NOTIONS), "notion must be that of the rows")
     of_labels = isinstance(notion, (notions.ClassSpecific, notions.Multilabel))
     need(of_labels if several else not isinstance(notion, notions.Multilabel), "notion must be that of the rows")
@@ -168,7 +168,7 @@ def _agree(
 
 
 def _add_up(problem_sums: Any, weight: float, *, every: bool) -> None:
-    """The problems have all rows: each of them, or together."""
+    """Check that the problems contain all rows, each of them or in total."""
     mass = np.concatenate([np.asarray(grid.total) for grid in problem_sums.sums(Grid())])
     held = mass if every else mass.sum()
     need(np.isclose(held, weight, rtol=1e-6, atol=1e-9), "sums must be of all rows")
@@ -204,7 +204,7 @@ def _sums_by_class_of(data: Any, needs: Any) -> SumsByClass:
 
 
 def _part(part: Any, names: Sequence[Any], domain: tuple[float, float], size: int) -> dict[Any, Any]:
-    """Sums of some problems: those that the names make of no rows, with other numbers."""
+    """Sums of some problems: the names' sums of zero rows, filled with the given arrays."""
     need(isinstance(part, list) and len(part) == len(names), "parts must hold what the settings say is kept")
     nothing, every = np.empty(0), (1 / size,) * size
     starts = np.zeros(size + 1, dtype=np.intp)

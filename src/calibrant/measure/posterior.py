@@ -1,22 +1,22 @@
 """Credible intervals of estimators with a posterior, for one problem or for several combined.
 
-A model may be exactly calibrated (prior probability :data:`SPIKE`), all its classes together, or not; then each class
-has draws of its own. The interval's ends are quantiles of the draws, without the spike: the upper end says how large an
-error the sample could have missed, which "exactly 0" would hide. The lower end is exactly 0 while "exactly calibrated"
-is more probable than :func:`threshold` says.
+A model may be exactly calibrated (prior probability :data:`SPIKE`), for all classes jointly, or not; then each class
+has its own draws. The ends of the interval are quantiles of the draws, without the spike: the upper end indicates how
+large an error the sample could have missed, which "exactly 0" would hide. The lower end is exactly 0 while the
+posterior probability of exact calibration is above :func:`threshold`.
 
-The draws are those of a model, not of the world. Where what a drawn map misses of the outcomes is added to its error
+The draws rely on the model being correct. If the part of the outcomes that a drawn map misses is added to its error
 (:class:`.ErrorDraws`, ``corrected``; a posterior with a one-step correction: Yiu, Fong, Holmes &
-Rousseau 2023, *Semiparametric posterior corrections*), their quantiles are the interval, and a calibrated model's
-reach below 0. For a largest gap, of its quantiles and of shares of decisions there is no such correction, and
-some numbers were fitted to the tracks of the known-truth benchmark, for a level of 0.95: draws are spread about their
-median (:func:`widening`), since read directly they cover a little less than they say where the true map is of a shape
-that the prior finds unlikely, the more so the less noise hides that, and the lower end is a quantile at
-``1 - level``, twice the upper end's tail, since a calibrated model can be missed on one side only. Errors of all
-classes correlate by :data:`CORRELATION`, and the threshold is what calibrated models of the tracks fall below in about
-``1 - level`` of samples. (At ``(1 - level) / 2``, its face value, the posterior probability covers 99.7 % of calibrated
-models. It grows with n for a calibrated model, as Bayes factors do, and so does the threshold.) The coverage table has
-other seeds than these trials, but not other distributions, its mixtures apart.
+Rousseau 2023, *Semiparametric posterior corrections*), the interval is their quantiles, and draws of a calibrated model
+extend below 0. For the largest gap, quantiles of gaps and shares of decisions there is no such correction, and
+some constants were fitted to the tracks of the known-truth benchmark, for a level of 0.95: draws are widened about
+their median (:func:`widening`), since without widening their coverage is slightly too low if the prior considers the
+shape of the true map unlikely, increasingly so with less noise, and the lower end is a quantile at
+``1 - level``, twice the tail of the upper end, since a calibrated model can be missed only on one side. Errors of
+classes have correlation :data:`CORRELATION`, and the posterior probability of calibrated models of the tracks is below
+the threshold in about ``1 - level`` of samples. (At the nominal ``(1 - level) / 2``, 99.7 % of calibrated models are
+covered. The probability increases with n for a calibrated model, as Bayes factors do, and so does the threshold.) The
+coverage table uses other seeds than these trials, but, except for its mixtures, the same distributions.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from .question import Question
 
 #: Prior probability of exact calibration.
 SPIKE = 0.1
-#: Factor about the median by which draws without a correction are spread at 1000 rows, the power of n by which it
-#: grows, and its largest.
+#: Factor by which draws without a correction are widened about the median at 1000 rows, the power of n by which it
+#: increases, and its maximum.
 WIDEN, WIDEN_GROWTH, WIDEST = 1.1, 0.05, 1.5
 #: Correlation of the errors of one-vs-rest problems, whose draws are independent.
 CORRELATION = 0.3
-#: Threshold at level 0.95 and 500 rows, the power of n and of ``1 - level`` by which it grows, and where that ends.
+#: Threshold at level 0.95 and 500 rows, the powers of n and of ``1 - level`` by which it increases, and its maximum.
 THRESHOLD, GROWTH, TAIL_GROWTH, LARGEST = 0.1, 0.15, 0.5, 0.3
 
 
 class Credible(NamedTuple):
-    """Interval, a median of the error, and the probability of exact calibration (None without a posterior)."""
+    """Interval, median of the error, and the probability of exact calibration (None without a posterior)."""
 
     interval: Interval
     median: float
@@ -51,8 +51,8 @@ class Credible(NamedTuple):
 def credible(draws: ErrorDraws, question: Question) -> Credible:
     """Combine the posteriors of a question's problems, draws (R, n_draws) and log odds (R,).
 
-    One-vs-rest problems share their rows, and what a prior gets wrong about one class it gets wrong about the others:
-    the evidence of K of them counts as K - 1, and the spread of their mean is that of errors with a correlation of
+    One-vs-rest problems share their rows, and errors of the prior are common to all classes:
+    the evidence of K of them counts as K - 1, and the spread of their mean is that of errors with correlation
     :data:`CORRELATION`.
     """
     nan = float("nan")
@@ -85,9 +85,9 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
 
 
 def _of_worst(errors: FloatArray, tail: float) -> float:
-    """Lower end of the largest of several errors (R, n_draws): the largest of their own, each with its share of a tail.
+    """Lower end for the largest of several errors (R, n_draws): the largest lower end, with the tail divided by R.
 
-    The largest of many draws lies above the largest error where several are near it: each draw errs for one of them.
+    The maximum over draws of several similar errors overestimates the largest error.
     """
     from scipy.special import ndtr, ndtri
 
@@ -96,7 +96,7 @@ def _of_worst(errors: FloatArray, tail: float) -> float:
 
 
 def widening(size: float) -> float:
-    """Factor about the median by which draws without a correction are spread."""
+    """Factor by which draws without a correction are widened about their median."""
     return float(min(WIDEN * (max(size, 1.0) / 1000) ** WIDEN_GROWTH, WIDEST))
 
 

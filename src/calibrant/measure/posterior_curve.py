@@ -1,8 +1,8 @@
-"""Curve of the default estimator and its bands: maps drawn from the posterior, and an interval for each heavy value.
+"""Curve of the default estimator and its bands: maps drawn from the posterior, and an interval per heavy value.
 
-The maps are those of :mod:`calibrant.estimators.laplace` under the prior that excludes nothing, with more cosines than
-a number needs, for a band must follow a step. A value that many rows share and that stands apart is not part of the
-map: its rows are evidence about this value only, so it has a frequency and an interval of its own.
+The maps are those of :mod:`calibrant.estimators.laplace` under the diffuse prior, with more cosines than
+the calibration error needs, since a band must follow steps. Isolated scores that many rows share ("heavy values") are
+not part of the map: their rows are evidence only about this score, so each has its own frequency and interval.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ..sums import GridMoments
 from ..sums.logistic_fit import expit
 from .bands import Band, binomial_consistency, quantiles, wilson_interval
 
-#: Cosines for n rows: ``COSINES n^(1/3)``, no more than ``MOST_COSINES``.
+#: Number of cosines for n rows: ``COSINES n^(1/3)``, at most ``MOST_COSINES``.
 COSINES, MOST_COSINES = 2.5, 60
-#: Factor about the median by which draws are spread at 500 rows, the power of n by which it falls to 1, and its
-#: largest: near a step a smooth map of few rows is too sure of itself (benchmarks/coverage/default_band.py).
+#: Factor by which draws are widened about the median at 500 rows, the power of n by which it decreases to 1, and its
+#: maximum: near a step a smooth map of few rows is overconfident (benchmarks/coverage/default_band.py).
 WIDER, WIDER_FALLS, WIDEST = 1.15, 0.06, 1.2
-#: A value is heavy with this share of the rows, this number of rows, and this multiple of the others beside it.
+#: A value is heavy with at least this share of the rows, this number of rows, and this multiple of its neighbours.
 HEAVY_SHARE, HEAVY_ROWS, HEAVY_TIMES = 0.01, 8.0, 5.0
-#: Nodes in use on either side that are beside a value.
+#: Number of occupied nodes on either side that are neighbours of a value.
 _BESIDE = 8
-#: A curve is drawn across so large a part of the domain without rows, and half of it beyond the last ones.
+#: Largest part of the domain without rows across which a curve is drawn; half of it beyond the last rows.
 BRIDGED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorCurve:
-    """Points of a curve over the whole domain, (m,), ascending; NaN where there are no rows; ``shared`` where heavy."""
+    """Points of a curve over the domain, (m,), ascending; NaN without rows nearby; ``shared``: whether heavy."""
 
     scores: FloatArray
     observed: FloatArray
@@ -49,7 +49,7 @@ class PosteriorCurve:
 def posterior_curve(
     grid: GridMoments, band: str | None, level: float, n_draws: int, rng: np.random.Generator
 ) -> PosteriorCurve:
-    """Curve and band of one problem from its grid counts; without a name, no band. Cost independent of the rows."""
+    """Curve and band (None: no band) of one problem from its grid counts; cost independent of the number of rows."""
     grid = grid.dense
     nodes, mass, positive = grid.atoms
     found = np.full((5, mass.size), np.nan)  # observed, rows, and the band's three
@@ -89,7 +89,7 @@ def posterior_curve(
 
 
 def without_heavy(grid: GridMoments) -> tuple[GridMoments, IntArray, AnyArray]:
-    """Counts on all nodes without those of values that stand apart; first nodes of these, and all that they lie on."""
+    """Counts on all nodes without those of heavy values; first nodes of these, and whether each node belongs to one."""
     _, mass, _ = grid.atoms
     total, heavy = float(mass.sum()), heavy_values(mass)
     on = np.zeros(mass.size, dtype=bool)
@@ -101,10 +101,10 @@ def without_heavy(grid: GridMoments) -> tuple[GridMoments, IntArray, AnyArray]:
 
 
 def heavy_values(mass: FloatArray) -> IntArray:
-    """First nodes of the values that stand apart, of rows (m,) on all nodes: a score lies on one node or on two.
+    """First nodes of heavy values, from rows (m,) on all nodes: a score lies on one node or on two.
 
-    A value stands apart with 1 % of the rows, at least eight, and five times what a value beside it has on average: on
-    a grid of scores, where all are alike, none does.
+    A value is heavy with at least 1 % of the rows, eight rows, and five times the average of neighbouring values:
+    if scores lie on a regular grid with similar counts, none is.
     """
     used = np.flatnonzero(mass > 0)
     m = mass[used]
@@ -119,12 +119,12 @@ def heavy_values(mass: FloatArray) -> IntArray:
 
 
 def cosines(n: float) -> int:
-    """Cosines of the curve of n rows."""
+    """Number of cosines of the curve for n rows."""
     return int(np.ceil(min(COSINES * np.cbrt(n), MOST_COSINES)))
 
 
 def _near_rows(used: AnyArray, cells: int) -> AnyArray:
-    """Nodes with rows, and those without in a stretch that is short enough."""
+    """Whether each node has rows, or lies in a sufficiently short stretch without rows."""
     number = np.arange(used.size)
     before = np.maximum.accumulate(np.where(used, number, -1))
     behind = np.minimum.accumulate(np.where(used, number, used.size)[::-1])[::-1]
@@ -135,7 +135,7 @@ def _near_rows(used: AnyArray, cells: int) -> AnyArray:
 
 
 def _reached(cells: RankCells) -> FloatArray:
-    """Rows within the reach of the shortest cosine."""
+    """Number of rows within the width of the shortest cosine."""
     return np.convolve(cells.count[0], np.ones(CELLS_A_TERM + 1), mode="same")
 
 
@@ -154,13 +154,13 @@ def _smooth_band(maps: FittedMaps, band: str | None, level: float, n_draws: int,
 
 
 def widened(cells: RankCells) -> float:
-    """Factor by which draws of the curve are spread about their middle."""
+    """Factor by which draws of the curve are widened about their centre."""
     size = max(float(np.max(cells.size)), 1.0)
     return float(np.clip(WIDER * (500 / size) ** WIDER_FALLS, 1.0, WIDEST))
 
 
 def _null_curves(cells: RankCells, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Curves (n_draws, m) that would be found were the model calibrated, to first order in the outcomes' noise."""
+    """Curves (n_draws, m) of a calibrated model, to first order in the noise of the outcomes."""
     stated, design, prior = expit(cells.logit[0]), cells.design[0], WIDE
     ones, zeros = (rng.poisson(cells.count[0] * p, (n_draws, stated.size)) for p in (stated, 1 - stated))
     information = design.T @ (design * (cells.count[0] * stated * (1 - stated))[:, None])
@@ -192,7 +192,7 @@ def _own_band(band: str | None, stated: float, share: float, rows: float, level:
 
 
 def _density(nodes: FloatArray, mass: FloatArray, at: IntArray) -> FloatArray:
-    """Density at some nodes: the rows nearest to each, so that straight lines between them integrate to 1."""
+    """Density at some nodes, from the rows nearest to each, so that linear interpolation integrates to 1."""
     home = np.searchsorted((at[1:] + at[:-1]) / 2, np.arange(mass.size))
     rows = np.bincount(home, mass, minlength=at.size)
     gaps = np.diff(nodes[at])

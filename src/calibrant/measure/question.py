@@ -1,4 +1,4 @@
-"""`Question`: what is asked of rows or sums and who answers it, as one value that is passed on."""
+"""`Question`: the settings of an estimation problem, its data and its estimator, as one object."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..estimators.names import as_estimator
 from ..estimators.norm import LARGE_NORM, combine, combine_draws, largest_error, root, roots
 from ..notions import Notion, as_notion
 
-#: Up to so many problems each is drawn as often as a single one.
+#: Up to this number of problems, each has as many draws as a single one.
 SEVERAL = 8
-#: From so many problems on the spread of their sum is told by a few draws of each: at most and at least so many.
+#: From this number of problems on, the spread of their sum is estimated from few draws of each: maximum and minimum.
 MANY, MOST_OF_FEW, FEWEST = 64, 8, 4
-#: Draws of so many problems taken together.
+#: Approximate total number of draws over all problems.
 DRAWS_IN_ALL = 4096
 
 
 @dataclass(frozen=True)
 class Question:
-    """The question: which notion of calibration, in which norm, of which problems, and how sure the answer is to be.
+    """Notion of calibration, norm, problems and level of an estimate, with its data and estimator.
 
     Attributes
     ----------
@@ -45,17 +45,17 @@ class Question:
     dependent : bool
         Whether the problems share rows.
     exclusive : bool
-        Whether they are of classes, of which one happens in every row.
+        Whether the problems are mutually exclusive classes, one of which is observed in every row.
     n_samples : int
-        Rows of all problems.
+        Number of rows of all problems.
     size : float
         Effective sample size.
     estimator : Estimator or None
-        Who answers; None where the errors come from elsewhere.
+        Estimator of the error; None if errors are computed elsewhere.
     rows : problems, SumsOfRows or None
-        Of which it is asked.
+        The data.
     n_groups : int or None
-        Number of groups of the rows; None where rows are independent, or where sums do not know it.
+        Number of groups of the rows; None if rows are independent, or if sums do not contain it.
     """
 
     notion: str
@@ -81,7 +81,7 @@ class Question:
         norm: Any = 1,
         level: Any = 0.95,
     ) -> Question:
-        """A question about predictions, or about sums (which have settled the notion), with all arguments judged."""
+        """A question about predictions, or about sums (which determine the notion), with validated arguments."""
         if isinstance(given, SumsOfRows):
             question: Question = cast(Any, given).question(norm, level)
             return replace(question, estimator=reader_of_sums(estimator), rows=given)
@@ -99,7 +99,7 @@ class Question:
 
     @classmethod
     def of_one(cls, problem: Problem, notion: str, level: float, norm: float = 1.0) -> Question:
-        """The question of one problem's error, whatever it is found by."""
+        """A question about the error of one problem, without an estimator."""
         size = problem.effective_size
         return cls(notion, norm, level, (problem.label,), (1.0,), "power", False, problem.n_samples, size)
 
@@ -108,25 +108,25 @@ class Question:
 
     @property
     def informative(self) -> Question:
-        """The question asked of the problems that carry information of their own: one of two classes that mirror."""
+        """The question restricted to problems with separate information: one of two complementary classes."""
         if not (self.exclusive and len(self) == 2):
             return self
         return replace(self, labels=self.labels[:1], shares=(1.0,), dependent=False, exclusive=False)
 
     @property
     def largest(self) -> float:
-        """Largest error there can be."""
+        """Largest possible error."""
         return largest_error(len(self), self.norm, self.average) if self.exclusive else 1.0
 
     def spread(self, n_problems: float, of_classes: float) -> float:
-        """Factor by which the mean error of problems that share rows spreads more than that of independent ones.
+        """Ratio of the standard deviation of the mean error of problems that share rows to that of independent ones.
 
-        That of classes is known; other problems are taken for wholly dependent.
+        The ratio for classes is given; other problems are treated as fully dependent.
         """
         return (of_classes if self.exclusive else float(np.sqrt(n_problems))) if self.dependent else 1.0
 
     def fits(self) -> Iterator[FittedSums]:
-        """Fitted sums of the problems, some at a time; of an estimator that reads sums."""
+        """Fitted sums of the problems, a few at a time, for an estimator that reads sums."""
         reader = cast(CellEstimator, self.estimator)
         sums: Any = self.rows
         if isinstance(sums, SumsOfRows):
@@ -135,7 +135,7 @@ class Question:
 
     @property
     def powers(self) -> FloatArray:
-        """``errorᵖ`` of every problem as the estimator finds it, (R,)."""
+        """Estimated ``errorᵖ`` of every problem, (R,)."""
         reader = cast(Estimator, self.estimator)
         if isinstance(self.rows, SumsOfRows):
             return np.concatenate([fit.powers(self.norm) for fit in self.fits()])
@@ -144,7 +144,7 @@ class Question:
         return reader._powers(cast(Problem, self.rows), self.norm)
 
     def combine(self, powers: FloatArray) -> float:
-        """Errors of the problems, as ``errorᵖ`` (R,), as one number."""
+        """Combine errors of the problems, given as ``errorᵖ`` (R,), into one number."""
         return combine(powers, self.shares, self.norm, self.average, self.exclusive)
 
     def combine_draws(self, powers: FloatArray) -> FloatArray:
@@ -152,7 +152,7 @@ class Question:
         return combine_draws(powers, self.shares, self.norm, self.average, self.exclusive)
 
     def each(self, powers: FloatArray) -> FloatArray:
-        """Errors of the problems by themselves, from ``errorᵖ`` of any shape."""
+        """Errors of the separate problems, from ``errorᵖ`` of any shape."""
         return roots(powers, self.norm)
 
     def per_class(self, powers: FloatArray) -> dict[Label, float]:
@@ -163,22 +163,22 @@ class Question:
 
     @property
     def errors_add(self) -> bool:
-        """Whether what is wrong about each of several problems adds up, rather than that the largest counts."""
+        """Whether the errors of several problems are added, rather than their maximum taken."""
         return len(self) > SEVERAL and self.average != "max" and not np.isinf(self.norm)
 
     @property
     def sum_is_normal(self) -> bool:
-        """Whether the combined power is a sum over so many problems that its spread is that of independent terms."""
+        """Whether the combined power is a sum over so many problems that a normal approximation is used."""
         return self.average == "power" and self.norm <= LARGE_NORM and len(self) >= MANY
 
     def n_draws(self, n_resamples: int) -> int:
-        """Draws a problem: a mean over many problems needs few of each, a maximum some more."""
+        """Number of draws per problem: few for a mean over many problems, more for a maximum."""
         if len(self) <= SEVERAL:
             return n_resamples
         return max(32 if self.errors_add else 100, n_resamples // len(self))
 
     def n_paths(self, n_resamples: int) -> int:
-        """Draws a problem of a simulated path, a few of each where they tell the spread of a sum over many."""
+        """Number of draws per problem of a simulated path: few if only the spread of a sum over many is needed."""
         problems, draws = len(self.informative), self.n_draws(n_resamples)
         if not self.sum_is_normal:
             return draws
@@ -186,7 +186,7 @@ class Question:
 
 
 def canonical_default(norm: float) -> DirichletKernel:
-    """Estimator of ``"auto"`` for the canonical notion: the best where the true error is known."""
+    """Estimator of ``"auto"`` for the canonical notion: the best on benchmarks with known true error."""
     orientation = "data" if norm == 1 else "query"
     return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
 
@@ -198,7 +198,7 @@ def _default(problems: Reduction, norm: float) -> Estimator:
 
 
 def resolve_estimator(estimator: str | Estimator, problems: Reduction, notion: str, norm: float = 1) -> Estimator:
-    """Judge the ``estimator`` argument and check that it serves the notion."""
+    """Check the ``estimator`` argument, and that it supports the notion."""
     is_value = isinstance(estimator, Estimator)
     chosen = cast(Estimator, estimator) if is_value else as_estimator(estimator, _default(problems, norm))
     chosen._check(problems, notion)
@@ -206,6 +206,6 @@ def resolve_estimator(estimator: str | Estimator, problems: Reduction, notion: s
 
 
 def reader_of_sums(estimator: str | Estimator, default: Estimator = EmpiricalBayes()) -> CellEstimator:  # noqa: B008
-    """Judge the ``estimator`` argument of sums, whose rows are gone."""
+    """Check the ``estimator`` argument for sums, without rows."""
     wanted = "one that reads sums, such as Binned(...) or Density(...): no rows are kept"
     return cast(CellEstimator, check_type("estimator", as_estimator(estimator, default), CellEstimator, wanted))

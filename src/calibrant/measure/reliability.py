@@ -79,55 +79,55 @@ def reliability_curve(
         ``"top-label"``: one curve per class.
     estimator : {"adaptive", "residual", "density", "binned", "isotonic"}, other name or estimator, default "auto"
         ``"auto"``: ``EmpiricalBayes()``, the posterior mean. The others: ``AdaptiveKernel()``,
-        ``ResidualKernel(space="score")``, ``Density()``, ``Binned()``, ``Isotonic()`` (also ``"corp"``: one value for
-        each distinct score), or one with parameters of your own.
+        ``ResidualKernel(space="score")``, ``Density()``, ``Binned()``, ``Isotonic()`` (also ``"corp"``: one value per
+        distinct score), or an estimator object.
     level : float in (0, 1), optional
         Level of the band.
     band : str, default "confidence"
-        ``"confidence"``: covers the true frequency, score by score. Default curve: percentiles over ``n_resamples``
-        maps drawn from the posterior, and Wilson's interval at each value that many rows share and that stands apart.
-        Kernel curves: percentiles over resamples of the grid counts. Isotonic: the likelihood ratio at a point
+        ``"confidence"``: covers the true frequency pointwise. Default curve: percentiles over ``n_resamples``
+        maps drawn from the posterior, and Wilson's interval at each isolated score that many rows share.
+        Kernel curves: percentiles over resamples of the grid counts. Isotonic: the pointwise likelihood ratio
         (Banerjee & Wellner 2001), exact intervals at both ends. Bins: Wilson's interval (also ``"wilson"``), or
         ``"clopper-pearson"``.
-        ``"consistency"``: where the curve of a calibrated model would lie, score by score (Bröcker & Smith
-        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial distribution.
+        ``"consistency"``: where the curve of a calibrated model would lie, pointwise (Bröcker & Smith
+        2007): around the diagonal, by labels drawn from the scores; for bins by the binomial distribution.
         ``"simultaneous"``: covers the true frequency at all scores at once, with a guarantee for every n. Bins: exact
-        intervals, whose error is divided among the bins. Other curves: the band of Dimitriadis et al. (2023), valid
-        for every non-decreasing truth; it need not contain the curve.
+        intervals with a Bonferroni correction. Other curves: the band of Dimitriadis et al. (2023), valid
+        for every non-decreasing true map; it need not contain the curve.
     n_resamples : int, default 1000
-        Resamples for bands that are found by resampling.
+        Number of resamples for bands computed by resampling.
 
     Returns
     -------
     ReliabilityCurve, or dict of label to ReliabilityCurve
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
-        NaN where there are no rows: the default curve crosses up to a quarter of the domain between rows and reaches
-        an eighth beyond the last ones; a kernel curve needs half a sample within the kernel.
-        A notion with a problem per class returns a dictionary in class order; classes that are never predicted have
+        NaN where there are no rows: the default curve bridges gaps between rows of up to a quarter of the domain, and
+        extends an eighth beyond the last rows; a kernel curve needs an effective half sample within the kernel.
+        A notion with one problem per class returns a dictionary in class order; classes that are never predicted have
         no top-label curve.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input; for the canonical notion, whose score is a vector.
+        For invalid input; for the canonical notion, whose score is a vector.
 
     See Also
     --------
-    calibrant.ReliabilityDisplay : The picture of the curve.
-    calibrant.estimate : The calibration error, with the curve behind it.
+    calibrant.ReliabilityDisplay : Plot of the curve.
+    calibrant.estimate : The calibration error with the underlying curve.
     calibrant.results.ReliabilityCurve : The result, field by field.
 
     Notes
     -----
-    The default's 95 % band covers the truth at 93 % or more of the rows of calibrated models, and at 90 %
-    or more of others, steps and maps that are not monotone included, from 500 rows on; values that are too high and too
-    low by turns need 1000 (simulated in docs/development/default_band.md). The percentile band of kernel curves
+    From 500 rows on, the 95 % band of the default covers the truth at 93 % or more of the rows for calibrated models,
+    and at 90 % or more for others, including steps and non-monotone maps; values that are alternately too high and too
+    low need 1000 rows (simulated in docs/development/default_band.md). The percentile band of kernel curves
     describes sampling noise only, not the smoothing bias, and collapses where all nearby outcomes agree
     (benchmarks/coverage/bands.md).
 
-    Cost: O(n), and some 10 to 50 ms on at most 240 cells, whatever n; kernels O(n + R · G log G) with G the grid
-    (128 to 1024 cells, six per bandwidth). Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct
-    scores, bands are found from some 2000 runs of them.
+    Cost: O(n), plus 10 to 50 ms on at most 240 cells, regardless of n; O(n + R · G log G) for kernels on a grid of G
+    cells (128 to 1024, six per bandwidth). Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct
+    scores, bands are computed from some 2000 runs of scores.
 
     References
     ----------
@@ -168,7 +168,7 @@ def reliability_curve(
 def _curves_of_sums(
     sums: Any, reader: CellEstimator | None, *options: Any
 ) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
-    """Curve of an Accumulator: exact for kept bins and for smooth curves, else of rows moved within a cell."""
+    """Curve of an Accumulator: exact for kept bins and smooth curves, otherwise from rows moved within a cell."""
     sums.required()
     spec, problems = CurveSpec(reader, sums.notion.name, *options), sums.problems
     curves = {}
@@ -186,7 +186,7 @@ def _curves_of_sums(
 
 
 def _ties(one: ProblemSums, most: int | None) -> TiedScores:
-    """Runs of neighbouring scores; ValueError where there is no fine histogram."""
+    """Runs of neighbouring scores; ValueError without a fine histogram."""
     if one.fine is None:
         raise ValueError(
             "isotonic curves and simultaneous bands of one of several problems need the rows: add them with the notion "
@@ -196,7 +196,7 @@ def _ties(one: ProblemSums, most: int | None) -> TiedScores:
 
 
 def is_isotonic(estimator: Any) -> bool:
-    """Whether a ``estimator`` argument asks for the isotonic curve."""
+    """Whether an ``estimator`` argument selects the isotonic curve."""
     return isinstance(estimator, Isotonic) or (isinstance(estimator, str) and estimator in ("isotonic", "corp"))
 
 

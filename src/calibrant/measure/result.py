@@ -1,4 +1,4 @@
-"""Frozen results: data only, no drawing and no computing."""
+"""Frozen results: data only, without drawing or computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..data.result import Picture, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval, Label
 from ..sums.edges import Edges
 
-#: Slope below which a curve only goes on as it was.
+#: Slope below which a curve is treated as flat.
 _FLAT = 2e-3
 
 
@@ -25,13 +25,13 @@ class CurvePoint(NamedTuple):
     Attributes
     ----------
     observed : ndarray of shape (m,)
-        The curve.
+        Value of the curve at each score.
     lower, upper : ndarray of shape (m,)
-        The ends of its band.
+        Lower and upper ends of its band.
 
     See Also
     --------
-    calibrant.results.ReliabilityCurve : Its method ``at`` returns it.
+    calibrant.results.ReliabilityCurve : Its method ``at`` returns this class.
 
     Examples
     --------
@@ -55,35 +55,35 @@ class ReliabilityCurve(Picture, Table):
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        Scores at which the curve is given: grid nodes (of the default, those of cells in use and of heavy values), or
-        the mean score of each bin.
+        Scores at which the curve is given: grid nodes (for the default, nodes of occupied cells and of scores shared
+        by many rows), or the mean score of each bin.
     observed : ndarray of shape (m,)
         Estimated ``P(outcome | score)``; NaN where there is no data.
     lower, upper : ndarray of shape (m,)
-        Band at ``level``, of the kind that ``band`` names; NaN everywhere without a level.
+        Band at ``level``, of the type ``band``; NaN everywhere without a level.
     median : ndarray of shape (m,)
         Median over the resamples; NaN everywhere without a level or resamples.
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
-        Effective number of samples at each score: those in the bin, those within the kernel, weighted by it, or those
-        at a heavy value.
+        Effective number of samples at each score: those in the bin, those within the kernel (weighted by it), or those
+        at a score shared by many rows.
     edges : ndarray of shape (m + 1,) or None
         Bin edges; None for a smooth curve.
     level : float or None
         Level of the band; None without one.
     label : object
-        The class that the curve is of; None for a confidence.
+        The class of the curve; None for a confidence.
     estimator : str
         Estimator of the curve.
     band : str or None
         ``"confidence"`` (around the curve; covers the true frequency at each score), ``"consistency"`` (around the
         diagonal: where the curve of a calibrated model would lie), ``"simultaneous"`` (covers the true frequency at all
-        scores at once), or the interval of bins; None without a level.
+        scores at once), or the name of an interval per bin; None without a level.
     isotonic : bool
-        Whether it is an isotonic curve: one value for each distinct score, steps midway between.
+        Whether the curve is isotonic: one value per distinct score, with steps midway between scores.
     shared : ndarray of bool, shape (m,), or None
-        Of the default: scores that many rows share, which have a frequency and an interval of their own.
+        For the default curve: whether many rows share the score, which then has its own frequency and interval.
 
     See Also
     --------
@@ -138,12 +138,12 @@ class ReliabilityCurve(Picture, Table):
 
     @property
     def lce(self) -> FloatArray:
-        """Local calibration error ``observed - score``: positive where the model is under-confident."""
+        """Local calibration error ``observed - score``: positive where the model under-predicts."""
         return self.observed - self.scores
 
     @property
     def line(self) -> ReliabilityCurve:
-        """The curve as a line: from the first rows to the last, without values that many rows share."""
+        """The curve as a line, from the first rows to the last, without scores that many rows share."""
         if self.edges is not None:
             return self
         rows = np.flatnonzero((self.density > 0) & ~np.isnan(self.observed))
@@ -158,7 +158,7 @@ class ReliabilityCurve(Picture, Table):
 
     @property
     def values(self) -> ReliabilityCurve:
-        """Values that many rows share, a point each."""
+        """Points of the curve at scores that many rows share."""
         shared = np.zeros(self.scores.size, dtype=bool) if self.shared is None else self.shared
         # A value lies on a node or between two, of which the nearer one has more of its rows.
         pair = shared & np.append(shared[1:], False)
@@ -171,7 +171,7 @@ class ReliabilityCurve(Picture, Table):
         return replace(self, shared=None, **found)
 
     def corners(self) -> tuple[FloatArray, FloatArray]:
-        """Corners of a step function (bins, isotonic), from the lowest score to the highest; a smooth curve itself."""
+        """Corners of a step function (bins, isotonic) in order of the score; the points of a smooth curve."""
         if self.edges is None:
             return self.scores, self.observed
         turns = self.observed[1:] != self.observed[:-1]
@@ -180,9 +180,9 @@ class ReliabilityCurve(Picture, Table):
         return x, np.repeat(y, 2)
 
     def band_corners(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, lower and upper ends of the band as it is drawn: straight between scores, or by steps.
+        """Scores, lower and upper ends of the band as drawn: straight lines between scores, or steps.
 
-        The simultaneous band of an isotonic curve has steps, for nothing else is known between two scores.
+        The simultaneous band of an isotonic curve has steps, since nothing else is known between two scores.
         """
         if not (self.isotonic and self.band == "simultaneous"):
             return self.scores, self.lower, self.upper
@@ -200,7 +200,7 @@ class ReliabilityCurve(Picture, Table):
 
     @property
     def summary(self) -> str:
-        """Where outcomes are more or less frequent than stated."""
+        """The largest gap of the curve, in one sentence."""
         what = nouns_of(self.notion).of(self.label)
         rows = f"({self.n_samples:,} rows)"
         gaps = np.where(self.count > 0, np.abs(self.lce), -1.0)
@@ -228,8 +228,8 @@ class ReliabilityCurve(Picture, Table):
     def at(self, scores: Any) -> CurvePoint:
         """Recalibrated probability, with its interval, at given scores.
 
-        Smooth curves are interpolated linearly; a binned curve gives the bin's values. Between the scores of an
-        isotonic curve, a simultaneous band is the one that both neighbours imply for any non-decreasing curve. NaN
+        Smooth curves are interpolated linearly; binned curves return the values of the bin. Between the scores of an
+        isotonic curve, the simultaneous band is the one that both neighbours imply for any non-decreasing curve. NaN
         where there is no data. Raises ValueError for scores outside [0, 1] or not finite.
 
         Parameters
@@ -275,33 +275,33 @@ class Estimate(Picture, Table):
     Attributes
     ----------
     value : float
-        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions; with another
-        ``assume`` than ``"smooth"`` moved to the nearer end of the interval where it lies outside.
+        The estimate: the result of :func:`calibration_error`, up to float64 rounding; clipped to the interval if
+        ``assume`` is not ``"smooth"``.
     interval : Interval
-        ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
-        for the bias of ``value``, and is widened to include it (0 for a signed value below 0).
+        ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion. It accounts
+        for the bias of ``value``, and is widened to include it (0 for a negative signed value).
     corrected : float
-        The posterior median; else a median-unbiased estimate: the true error for which half of all samples would give
-        more than ``value``.
+        The posterior median; without a posterior a median-unbiased estimate: the true error for which half of all
+        samples would give more than ``value``.
     per_class : mapping of label to float
         Error of each problem (class); empty for a single problem.
     curve : ReliabilityCurve or None
-        Curve behind the number, for a single problem of an estimator that has one; computed on first use.
+        The underlying curve, for a single problem of an estimator that has one; computed on first access.
     calibrated : float or None
         Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
     details : mapping of str to float
-        Further numbers of the estimator, such as the bandwidth of :class:`DirichletKernel`; empty for most.
+        Further results of the estimator, such as the bandwidth of :class:`DirichletKernel`; empty for most.
     assume, unseen : str
         Assumption of the interval (``"smooth"``, ``"none"``, ``"bins:15"``, ``"variation:0.5"``), and the errors that
-        it therefore cannot show. With any but ``"smooth"`` the interval is valid for every n, and ``calibrated`` is
-        None.
+        it therefore cannot show. With any other than ``"smooth"`` the interval is valid for every n, and ``calibrated``
+        is None.
     drawn : callable or None
-        Makes the curve when it is first asked for.
+        Computes the curve on first access.
 
     See Also
     --------
     calibrant.estimate : Computes it.
-    calibrant.results.ReliabilityCurve : The curve behind it.
+    calibrant.results.ReliabilityCurve : The underlying curve.
 
     Examples
     --------
@@ -341,7 +341,7 @@ class Estimate(Picture, Table):
 
     @property
     def summary(self) -> str:
-        """The error with its interval, notion and rows."""
+        """The error with its interval, notion and number of rows."""
         what = "Calibration error" if self.norm == 1 else f"Calibration error, norm {self.norm:g}"
         return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}."
 
@@ -350,7 +350,7 @@ class Estimate(Picture, Table):
 
     @cached_property
     def curve(self) -> ReliabilityCurve | None:
-        """Curve behind the number, with its band; None for several problems."""
+        """The underlying curve with its band; None for several problems."""
         return None if self.drawn is None else self.drawn()
 
     def __float__(self) -> float:
@@ -372,7 +372,7 @@ class Estimate(Picture, Table):
 
 
 def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:
-    """Linear interpolation; NaN outside the nodes and next to one without data."""
+    """Linear interpolation; NaN outside the nodes and next to nodes without data."""
     left = np.clip(np.searchsorted(nodes, x, side="right") - 1, 0, len(nodes) - 2)
     share: FloatArray = (x - nodes[left]) / (nodes[left + 1] - nodes[left])
     inside = (share >= -1e-9) & (share <= 1 + 1e-9)

@@ -18,15 +18,15 @@ SCALES = ("sum", "half")
 
 
 class ScoringRule(Documented, ABC):
-    """A proper scoring rule: what saying p costs when class k happens.
+    """A proper scoring rule: the loss of predicting p if class k is observed.
 
-    Subclasses define ``table(p)``, the loss of each row for each class that may happen, from which all else follows:
-    the loss of what happened, the expected loss ``s(p, q) = Σ_k q_k loss(p, k)``, the entropy ``e(q) = s(q, q)`` and
-    the divergence ``d(p, q) = s(p, q) - e(q) ≥ 0``.
+    Subclasses define ``table(p)``, the loss of each row for each possible class, from which the rest follows:
+    the loss for the observed class, the expected loss ``s(p, q) = Σ_k q_k loss(p, k)``, the entropy ``e(q) = s(q, q)``
+    and the divergence ``d(p, q) = s(p, q) - e(q) ≥ 0``.
 
     See Also
     --------
-    calibrant.scores.mean_score : Takes a rule of your own.
+    calibrant.scores.mean_score : Accepts user-defined rules.
     calibrant.decompose : Decomposes its mean.
 
     Examples
@@ -39,41 +39,41 @@ class ScoringRule(Documented, ABC):
     0.0
     """
 
-    #: Whether the rule is defined for two classes only.
+    #: Whether the rule is defined only for two classes.
     binary = False
 
     @abstractmethod
     def table(self, p: FloatArray) -> FloatArray:
-        """Loss for each class that may happen, (n, K), of probabilities (n, K); infinite where the rule says so.
+        """Loss of probabilities (n, K) for each possible class, (n, K); may be infinite.
 
         Parameters
         ----------
         p : ndarray of shape (n, K)
-            Probabilities.
+            Predicted probabilities.
         """
 
     def losses(self, p: FloatArray, codes: AnyArray) -> FloatArray:
-        """Loss of each row, (n,), for the classes that happened.
+        """Loss of each row, (n,), for the observed classes.
 
         Parameters
         ----------
         p : ndarray of shape (n, K)
-            Probabilities.
+            Predicted probabilities.
         codes : ndarray of shape (n,)
-            Indices of the classes that happened.
+            Indices of the observed classes.
         """
         self._check(p)
         return np.asarray(np.take_along_axis(self.table(p), codes[:, None].astype(np.intp), axis=1)[:, 0])
 
     def expected(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Expected loss of saying p where classes happen with probabilities q, (n,); ``0 · ∞ = 0``.
+        """Expected loss of predicting p if the class probabilities are q, (n,); ``0 · ∞ = 0``.
 
         Parameters
         ----------
         p : ndarray of shape (n, K)
-            Probabilities that are stated.
+            Predicted probabilities.
         q : ndarray of shape (n, K)
-            Probabilities with which classes happen.
+            True class probabilities.
         """
         self._check(p)
         table = self.table(p)
@@ -91,12 +91,12 @@ class Brier(ScoringRule):
     Parameters
     ----------
     scale : {"sum", "half"}, default "sum"
-        ``"sum"``: Brier's own, 0–2. ``"half"``: 0–1; for two classes ``(p - o)²``, the one usually meant there.
+        ``"sum"``: Brier's original, 0–2. ``"half"``: 0–1; for two classes ``(p - o)²``, the usual form.
 
     See Also
     --------
     calibrant.brier_score : Its mean.
-    calibrant.scores.Log : The score that is infinite where the observed class was given 0.
+    calibrant.scores.Log : Infinite if the observed class has predicted probability 0.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class RankedProbability(ScoringRule):
 
     See Also
     --------
-    calibrant.notions.Ordinal : The notion of the same problems.
+    calibrant.notions.Ordinal : The notion with the same problems.
     calibrant.decompose : Its decomposition, summed over these problems.
 
     Examples
@@ -159,12 +159,12 @@ class RankedProbability(ScoringRule):
 
 @dataclass(frozen=True)
 class Log(ScoringRule):
-    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0.
+    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite if the observed class has probability 0.
 
     See Also
     --------
     calibrant.log_loss : Its mean.
-    calibrant.scores.Brier : The score that is bounded.
+    calibrant.scores.Brier : A bounded score.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class Spherical(ScoringRule):
 
     See Also
     --------
-    calibrant.scores.Brier : The quadratic score.
+    calibrant.scores.Brier : Quadratic score.
 
     Examples
     --------
@@ -201,20 +201,20 @@ class Spherical(ScoringRule):
 
 @dataclass(frozen=True)
 class BetaFamily(ScoringRule):
-    r"""Scores of two classes that weigh decision thresholds c by ``c^(α-1) (1-c)^(β-1)`` (Buja et al. 2005).
+    r"""Binary scores that weight decision thresholds c by ``c^(α-1) (1-c)^(β-1)`` (Buja et al. 2005).
 
     .. math:: \ell(p, 1) = \int_p^1 c^{α-1} (1-c)^β\, dc, \qquad \ell(p, 0) = \int_0^p c^α (1-c)^{β-1}\, dc
 
     Parameters
     ----------
     alpha, beta : float > 0, default 1
-        Exponents α and β. α = β = 1: half of ``(p - o)²``. Towards α = β = 0: the logarithmic score. ``α / (α + β)`` is
-        about the threshold that matters most.
+        Exponents α and β. α = β = 1: half of ``(p - o)²``. Limit α = β = 0: the logarithmic score. ``α / (α + β)`` is
+        roughly the threshold with the largest weight.
 
     See Also
     --------
-    calibrant.scores.CostWeighted : One threshold only.
-    calibrant.scores.Brier : All thresholds alike.
+    calibrant.scores.CostWeighted : A single threshold.
+    calibrant.scores.Brier : Equal weight for all thresholds.
 
     Examples
     --------
@@ -243,15 +243,15 @@ class BetaFamily(ScoringRule):
 
 @dataclass(frozen=True)
 class CostWeighted(ScoringRule):
-    """Elementary score of two classes (Schervish 1989): the cost of acting where ``p > threshold``.
+    """Elementary binary score (Schervish 1989): the cost of acting where ``p > threshold``.
 
-    Missing the second class costs ``1 - threshold``, a false alarm ``threshold``; at ``p = threshold`` both are as
-    good, and half of either is charged. Every proper score of two classes is a mixture of these.
+    Missing the second class costs ``1 - threshold``, a false alarm ``threshold``; at ``p = threshold`` half of the
+    applicable cost is charged. Every proper binary score is a mixture of these.
 
     Parameters
     ----------
     threshold : float in (0, 1), default 0.5
-        The threshold c.
+        Decision threshold.
 
     See Also
     --------
@@ -281,7 +281,7 @@ RULES: dict[str, ScoringRule] = {"brier": Brier(), "log-loss": Log(), "spherical
 
 
 def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
-    """Judge a ``score`` argument; ``half``: whether ``"brier"`` is ``(p - o)²`` of two classes, not the sum of both."""
+    """Check a ``score`` argument; ``half``: whether ``"brier"`` of two classes is ``(p - o)²``, not the sum of both."""
     if isinstance(score, ScoringRule):
         return score
     check_choice("score", score, RULES, instead="a scoring rule or ")
@@ -289,7 +289,7 @@ def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
 
 
 def brier_words(n_classes: int, *, several: bool = False) -> str:
-    """The convention of every Brier score that is shown."""
+    """Convention of displayed Brier scores, in words."""
     if several:
         return "(p-o)², the mean over labels"
     return "(p-o)², half the sum over both classes" if n_classes == 2 else "the sum over classes"
@@ -317,14 +317,14 @@ def score_rows(p: Predictions, score: str | ScoringRule) -> FloatArray:
 
 
 def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
-    """Columns of a rule that tells its two classes apart: the class of a single column is its second."""
+    """Column order for an asymmetric binary rule: the class of a single column is its second."""
     return [1, 0] if rule.binary and p.positive == 0 else None
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:
     """Brier score of each row: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` (range 0–2) for a matrix.
 
-    Of several labels, the mean over labels of ``(p - o)²``.
+    For multilabel rows, the mean over labels of ``(p - o)²``.
     """
     p = predictions
     if p.several:
@@ -337,9 +337,9 @@ def brier_per_sample(predictions: Predictions) -> FloatArray:
 
 
 def log_loss_per_sample(predictions: Predictions) -> FloatArray:
-    """Negative log of the probability given to the observed class; infinite where that was 0.
+    """Negative log of the predicted probability of the observed class; infinite if that is 0.
 
-    Of several labels, the mean over labels.
+    For multilabel rows, the mean over labels.
     """
     if predictions.several:
         return _mean_of_labels(predictions, log_loss_per_sample)
@@ -348,7 +348,7 @@ def log_loss_per_sample(predictions: Predictions) -> FloatArray:
 
 
 def accuracy_per_sample(predictions: Predictions) -> FloatArray:
-    """Whether the most probable class happened; of several labels the share of those that happened where p > 0.5."""
+    """Whether the most probable class was observed; for multilabel rows, the share of labels predicted correctly."""
     p = predictions
     if p.several:
         return _mean_of_labels(p, accuracy_per_sample)
@@ -363,7 +363,7 @@ def _mean_of_labels(p: Predictions, score: Callable[[Predictions], FloatArray]) 
 
 
 def _hit(p: Predictions) -> FloatArray:
-    """Probability given to the observed class."""
+    """Predicted probability of the observed class."""
     if p.positive is not None:
         # |0 - s| = s and |1 - s|, without a choice a row.
         return np.asarray(np.abs((p.codes != p.positive) - p.probs.astype(np.float64)))

@@ -1,4 +1,4 @@
-"""`Accumulator`: predictions in any pieces, on any number of machines, into mergeable sums of fixed size."""
+"""`Accumulator`: mergeable sums of fixed size from predictions in pieces, on any number of machines."""
 
 from __future__ import annotations
 
@@ -33,55 +33,55 @@ if TYPE_CHECKING:
     from ..scores.score_parts import Decomposition
     from ..significance.result import TestResult
 
-#: Attributes that hold what was seen.
+#: Attributes with the state of the added rows.
 _SEEN = ("classes", "positive", "several", "totals", "problem_sums", "by_class", "groups")
 
 
 class Accumulator(SumsOfRows, Printable):
-    """Calibration of predictions that arrive in pieces: constant memory, mergeable, the same numbers as at once.
+    """Calibration of predictions in pieces: constant memory, mergeable, same results as for all rows at once.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
-        Any notion of calibration but the canonical one. ``"auto"`` is decided by the first piece.
+        Any notion of calibration except the canonical one. ``"auto"`` is resolved by the first piece.
     labels : sequence of K labels, optional
         The labels, in the order of the columns of ``y_prob``. A piece may lack some labels, so pass them unless they
         are 0/1, the integers 0 … K-1, or a frame's column names.
     binned : Binned, optional
-        Bins to keep, of fixed edges; by default ``Binned(15)``.
+        Bins to keep, with fixed edges; by default ``Binned(15)``.
     estimators : sequence of estimators that read sums, default ()
         Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
         ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need not be listed.
 
     See Also
     --------
-    calibrant.from_frame : Sums of a lazy frame, by its own engine.
-    calibrant.CalibrationMonitor : A test that may be read after every piece.
+    calibrant.from_frame : Sums of a lazy frame, computed by its engine.
+    calibrant.CalibrationMonitor : A test that is valid after every piece.
     calibrant.torch.CalibrationError : Sums of tensors, as a torchmetrics metric.
 
     Notes
     -----
-    Kept: 15 bins and a grid of 4097 counts per problem and class, and one histogram of 65536 cells when the
-    notion has one problem. About 70 kB per class.
+    The state is 15 bins and a grid of 4097 counts per problem and class, and one histogram of 65536 cells if the
+    notion has one problem: about 70 kB per class.
 
-    **Exact**, up to the rounding of float64 addition: all estimators whose sums were kept (the bins of ``binned``,
-    those that work on a grid, those of ``estimators``), their intervals and curves, a report's scores, its accuracy and
-    its class-wise table, and the decomposition over ``binned``. They equal the results for all rows at once.
+    **Exact**, up to float64 rounding: all estimators whose sums were kept (the bins of ``binned``,
+    those that work on a grid, those of ``estimators``), their intervals and curves, the scores, accuracy and
+    class-wise table of a report, and the decomposition over ``binned``. They equal the results for all rows at once.
 
-    **Within a cell**: results that need more use the cells of that histogram, as if all rows of a cell had its mean
-    score; so it is the result for rows whose scores differ by at most 1/65536 from the true ones (quantile bins,
-    ``Isotonic``, ``Parametric`` and others, isotonic curves, ``decompose(estimator="corp")``, binary calibrators);
-    within 1/n_cells, where :func:`calibrant.from_frame` made the sums. Calibrators of one class against the rest are
-    fitted to the grid, which shares each row between the two nodes around its score, 1/4096 apart, and keeps its mean.
+    **Within a cell**: other results use the cells of that histogram, as if all rows of a cell had its mean
+    score. This is the result for rows whose scores differ by at most 1/65536 from the true ones (quantile bins,
+    ``Isotonic``, ``Parametric`` and others, isotonic curves, ``decompose(estimator="corp")``, binary calibrators), or
+    by at most 1/n_cells for sums of :func:`calibrant.from_frame`. One-vs-rest calibrators are fitted to the grid,
+    which splits each row between the two nodes around its score, 1/4096 apart, and preserves its mean.
 
     **Not from sums**: methods that need single rows (``CrossFit``) or whole vectors (the canonical notion, temperature
-    scaling of more than two classes); these raise an error that says so.
+    scaling of more than two classes) raise an error.
 
     With ``groups``, each piece has its own design effect, and variances add: all rows of a group must be in one piece.
-    Hashes of the groups are kept, 8 bytes each, so that a group that appears in a second piece is refused.
+    Hashes of the groups are kept, 8 bytes each, to reject a group that appears in a second piece.
 
     Merging adds the sums of both. An accumulator without rows contributes its settings: a setting given to
-    one of them is kept, and settings that differ raise ValueError.
+    either is kept, and conflicting settings raise ValueError.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Accumulator(SumsOfRows, Printable):
 
     display: ClassVar[str] = "ReliabilityDisplay"
 
-    #: Functions of rows that take sums too, as methods; :mod:`calibrant.accumulator` attaches them.
+    #: Functions of rows that also accept sums, as methods; :mod:`calibrant.accumulator` attaches them.
     calibration_error: Callable[..., float]
     estimate: Callable[..., Estimate]
     reliability_curve: Callable[..., ReliabilityCurve | dict[Label, ReliabilityCurve]]
@@ -142,32 +142,32 @@ class Accumulator(SumsOfRows, Printable):
         self.totals: Totals | None = None
         self.problem_sums: SumsByClass | None = None
         self.by_class: SumsByClass | None = None
-        #: Hashes of the groups added so far, sorted; None where rows are independent.
+        #: Hashes of the groups added so far, sorted; None if rows are independent.
         self.groups: AnyArray | None = None
-        #: Rows that were left out as bad, and the source of the sums, where it is not :meth:`update`.
+        #: Number of rows dropped as invalid, and the source of the sums if it is not :meth:`update`.
         self.dropped, self.source = 0, ""
 
     @property
     def summary(self) -> str:
-        """Rows and what was kept of them."""
+        """Number of rows and the sums that are kept."""
         n = len(self.classes or ())
         return f"Sums of {self.n_samples:,} rows of {n:,} classes ({self.notion}); report() evaluates them."
 
     @property
     def binned(self) -> Binned:
-        """Bins that are kept."""
+        """The bins that are kept."""
         return Binned() if self.given_bins is None else self.given_bins
 
     def update(self, y_true: Any, y_prob: Any = None, sample_weight: Any = None, groups: Any = None) -> Accumulator:
-        """Add a piece, or Predictions; returns self. A bad piece raises and leaves the sums as they were.
+        """Add a piece, or Predictions, and return self; an invalid piece raises and leaves the sums unchanged.
 
         Cost: one pass over the rows.
 
-        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`), and no group may span pieces:
-        one that was seen before raises ValueError, as do pieces with groups after pieces without. How much rows hang
-        together is found piece by piece, so each should hold some twenty groups: with fewer it is allowed for that this
-        is hardly known, and intervals are too wide; with five by a half. Predictions hold codes of groups and not their
-        names: those of two pieces are taken to be different groups.
+        ``groups`` identify dependent rows (see :func:`calibrant.as_predictions`), and no group may span pieces:
+        a group seen before raises ValueError, as do pieces with groups after pieces without. The correlation
+        within groups is estimated per piece, so each should contain at least some twenty groups: with fewer, intervals
+        allow for the uncertainty of this estimate and are too wide, with five groups by half. Predictions contain
+        codes of groups, not names: groups of two such pieces are treated as different.
 
         Parameters
         ----------
@@ -177,9 +177,9 @@ class Accumulator(SumsOfRows, Printable):
         y_prob : array-like of shape (n,) or (n, K)
             Predicted probabilities. 1-D: of ``pos_label``. 2-D: one column per class, in the order of ``labels``.
         sample_weight : array-like of shape (n,), optional
-            Non-negative weights. Whole numbers stand for repeated rows, other weights are relative.
+            Non-negative weights. Whole numbers stand for repeated rows; other weights are relative.
         groups : array-like of shape (n,), optional
-            The group of each row (see :func:`calibrant.as_predictions`). No group may span pieces: one that was seen
+            The group of each row (see :func:`calibrant.as_predictions`). No group may span pieces: a group seen
             before raises ValueError, as do pieces with groups after pieces without.
         """
         if isinstance(y_true, Predictions):
@@ -201,7 +201,7 @@ class Accumulator(SumsOfRows, Printable):
         return self._add(predictions, None if groups is None else group_keys(groups))
 
     def _add(self, p: Predictions, keys: AnyArray | None) -> Accumulator:
-        """Add predictions, whose groups have these hashes."""
+        """Add predictions; ``keys`` are the hashes of their groups."""
         settled = self.classes, self.positive, self.several
         if self.totals is not None and settled != (p.classes, p.positive, p.several):
             raise ValueError(
@@ -240,11 +240,11 @@ class Accumulator(SumsOfRows, Printable):
         return self
 
     def _by_class(self, p: Predictions) -> OneVsRestProblems | None:
-        """One problem per class, for the tables of a report; of two classes and one column there is nothing to tell."""
+        """One problem per class, for the tables of a report; None for two classes in one column."""
         return None if p.positive is not None else Classwise().reduce(p)
 
     def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
-        """Sums that are kept of scores in a domain."""
+        """Sums to keep for scores in a domain."""
         named = [e._needs(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
         return list(dict.fromkeys([n for n in named if n is not None] + ([FINE] if fine else [])))
 
@@ -306,17 +306,17 @@ class Accumulator(SumsOfRows, Printable):
     def to_bytes(self) -> bytes:
         """Settings and sums as bytes, for a file or another machine; no pickle.
 
-        The format has a version and a digest, and is described in :mod:`calibrant.measure.packing`. What
-        :meth:`from_bytes` makes of them gives the same numbers, and goes on with :meth:`update` and ``+``.
+        The format has a version and a digest, and is described in :mod:`calibrant.measure.packing`. The accumulator
+        restored by :meth:`from_bytes` gives the same results, and supports :meth:`update` and ``+``.
 
         Raises
         ------
         TypeError
-            For a notion or an estimator of your own, which has no name that another machine knows.
+            For a user-defined notion or estimator, which has no name known to other machines.
 
         Notes
         -----
-        Cost: the size of the sums, some 70 kB per class and 2 MB of the fine histogram, most of which compresses away.
+        Cost: the size of the sums, about 70 kB per class and 2 MB for the fine histogram, which compresses well.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Accumulator(SumsOfRows, Printable):
     @classmethod
     @reading_saved()
     def from_bytes(cls, data: bytes) -> Accumulator:
-        """The accumulator of :meth:`to_bytes`; nothing in the bytes is evaluated.
+        """Restore an accumulator from the bytes of :meth:`to_bytes`; nothing in them is evaluated.
 
         Parameters
         ----------
@@ -342,10 +342,10 @@ class Accumulator(SumsOfRows, Printable):
         Raises
         ------
         ValueError
-            Saying what is wrong: bytes of something else, of a later version, truncated, altered, or sums that no rows
-            have.
+            For bytes of another format, of a later version, truncated or altered, and for sums that no rows can
+            have; the message gives the reason.
         TypeError
-            For other types than bytes.
+            For types other than bytes.
         """
         settings, about, rows = from_bytes(data)
         with reading("Accumulator", settings):
@@ -357,7 +357,7 @@ class Accumulator(SumsOfRows, Printable):
         return out
 
     def required_totals(self) -> Totals:
-        """Totals; ValueError when nothing was added."""
+        """Totals; ValueError if nothing was added."""
         if self.totals is None:
             raise ValueError("no rows were added yet")
         return self.totals
@@ -375,12 +375,12 @@ class Accumulator(SumsOfRows, Printable):
 
     @property
     def in_two_columns(self) -> bool:
-        """Whether the scores are those of two classes, each with its column."""
+        """Whether the scores are of two classes with one column each."""
         return len(self.classes) == 2 and self.positive is None and not self.several
 
     @property
     def n_samples(self) -> int:
-        """Rows added so far."""
+        """Number of rows added so far."""
         return 0 if self.totals is None else self.totals.n_samples
 
     def question(self, norm: float = 1, level: float = 0.95) -> Question:
@@ -389,7 +389,7 @@ class Accumulator(SumsOfRows, Printable):
         Parameters
         ----------
         norm : float, default 1
-            The power p ≥ 1 of the error, or inf for the maximum.
+            Power p ≥ 1 of the error, or inf for the maximum.
         level : float in (0, 1), default 0.95
             Level of the intervals.
         """
@@ -429,16 +429,16 @@ class Accumulator(SumsOfRows, Printable):
         return estimator._needs(problem_sums.domain) in problem_sums.parts[0]
 
     def sums(self, estimator: CellEstimator, problem_sums: SumsByClass | None = None) -> Iterator[Any]:
-        """Sums that an estimator reads, some problems at a time; ValueError when they were not kept.
+        """Sums that an estimator reads, a few problems at a time; ValueError if they were not kept.
 
-        Those of the notion's problems, or ``problem_sums``.
+        They are the sums of the notion's problems, or ``problem_sums``.
 
         Parameters
         ----------
         estimator : CellEstimator
             The estimator.
         problem_sums : SumsByClass, optional
-            Sums of other problems than the notion's, such as those of the classes.
+            Sums of problems other than the notion's, such as those of the classes.
         """
         held = self.required() if problem_sums is None else problem_sums
         need = estimator._needs(held.domain)
@@ -458,7 +458,7 @@ class Accumulator(SumsOfRows, Printable):
                 yield found if mass.all() else found[np.flatnonzero(mass)]
 
     def required(self) -> SumsByClass:
-        """Sums of the notion's problems; ValueError when nothing was added."""
+        """Sums of the notion's problems; ValueError if nothing was added."""
         if self.problem_sums is None:
             raise ValueError("no rows were added yet")
         return self.problem_sums
@@ -470,7 +470,7 @@ class Accumulator(SumsOfRows, Printable):
 
     @property
     def class_sums(self) -> dict[Label, ProblemSums]:
-        """Sums of each class against the rest, in class order; empty for two classes and one column."""
+        """One-vs-rest sums of each class, in class order; empty for two classes in one column."""
         return {} if self.by_class is None else self._ones(self.by_class)
 
     def _ones(self, problem_sums: SumsByClass) -> dict[Label, ProblemSums]:
@@ -479,17 +479,17 @@ class Accumulator(SumsOfRows, Printable):
         return {one.label: one for one in every if one.grid.total > 0}
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row per class and bin that was kept, as a data frame; cost its rows.
+        """Data frame with one row per class and kept bin; cost: its number of rows.
 
-        Columns ``notion``; ``label`` (``"all"`` for the confidence); ``low`` and ``high``, the ends of the bin;
-        ``weight``, and ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in
-        an empty bin; and their ``gap``. Rows of the notion's problems are followed by those of every class, where they
-        were kept too.
+        Columns: ``notion``; ``label`` (``"all"`` for the confidence); ``low`` and ``high``, the edges of the bin;
+        ``weight``; ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in
+        an empty bin; and their ``gap``. Rows of the notion's problems are followed by those of every class if
+        these were kept too.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Default: the one that scores or labels came in, in :meth:`update` or as the frame of
+            Default: the library of the scores or labels of :meth:`update`, or of the frame of
             :func:`calibrant.from_frame`, else the first of these that is installed. ImportError if none is.
         """
         return super().to_frame(backend)
@@ -517,9 +517,9 @@ _DEFAULTS = {"notion": "auto", "labels": None, "pos_label": None, "sum_tolerance
 
 
 def _merged_settings(both: Sequence[Mapping[str, Any]], full: Sequence[bool], bins: Sequence[Any]) -> dict[str, Any]:
-    """A setting of two accumulators, from either; ValueError naming both values where they differ.
+    """Settings of two accumulators, from either; a ValueError names both values if they conflict.
 
-    ``full`` says which of them have rows, and ``bins`` what these are in.
+    ``full`` indicates which of them have rows, and ``bins`` the bins of these rows.
     """
     out: dict[str, Any] = {}
     for name, default in _DEFAULTS.items():

@@ -1,4 +1,4 @@
-"""State of an accumulator: sums of a notion's problems by what estimators name them, and totals over all rows."""
+"""State of an accumulator: sums of a notion's problems, by the keys of estimators, and totals over all rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 from ..sums.base import Sums, common, summed
 from .scoring_rules import accuracy_per_sample, brier_per_sample, log_loss_per_sample
 
-#: Cells of the fine histogram from which rows are made up that were not kept.
+#: Number of cells of the fine histogram that replaces rows that were not kept.
 FINE_CELLS = 65536
 FINE = Bins(uniform_edges(FINE_CELLS))
-#: Problems whose sums are kept together.
+#: Number of problems whose sums are stored together.
 TOGETHER = 8
 
 
 @dataclass(frozen=True, eq=False)
 class ProblemSums:
-    """Sums of one problem: bins, grid counts and, where kept, a fine histogram."""
+    """Sums of one problem: bins, grid counts and, if kept, a fine histogram."""
 
     label: Label
     domain: tuple[float, float]
@@ -38,12 +38,12 @@ class ProblemSums:
 
 @dataclass(frozen=True, eq=False)
 class SumsByClass:
-    """Sums of a notion's problems, some of them together, by what names them (``CellEstimator._needs``)."""
+    """Sums of a notion's problems, several stored together, by key (``CellEstimator._needs``)."""
 
     labels: tuple[Label, ...]
     domain: tuple[float, float]
     parts: tuple[dict[Any, Any], ...]
-    #: Fine histogram from which rows are made up, where it was kept.
+    #: Fine histogram that replaces rows, if it was kept.
     histogram: Bins = FINE
 
     @classmethod
@@ -70,7 +70,7 @@ class SumsByClass:
         return bool(self.parts) and self.histogram in self.parts[0]
 
     def in_groups(self, effects: FloatArray) -> SumsByClass:
-        """Sums of correlated rows, where these treat them as independent; design effects are (problems, 5)."""
+        """Sums of correlated rows, from sums that treat them as independent; design effects are (problems, 5)."""
         parts = []
         for i, part in enumerate(self.parts):
             grid, some = part[Grid()], effects[i * TOGETHER : (i + 1) * TOGETHER]
@@ -79,7 +79,7 @@ class SumsByClass:
         return replace(self, parts=tuple(parts))
 
     def coarsened(self, cells: int) -> SumsByClass:
-        """The same with fewer fine cells, which divide those kept."""
+        """The same sums with fewer fine cells, a divisor of those kept."""
         edges = self.histogram.edges
         every = np.arange(0, edges.n_bins + 1, edges.n_bins // cells)
         fine = fine_on((float(edges.values[0]), float(edges.values[-1])), cells)
@@ -91,7 +91,7 @@ class SumsByClass:
         return replace(self, parts=parts, histogram=fine)
 
     def sums(self, need: Any) -> Iterator[Any]:
-        """Sums that were kept, some problems at a time."""
+        """Sums for a key, a few problems at a time."""
         return (part[need] for part in self.parts)
 
     def one(self, i: int, bins: Any) -> ProblemSums:
@@ -111,7 +111,7 @@ def _coarser(sums: BinMoments, every: AnyArray, fine: Bins) -> BinMoments:
 
 
 def aligned(problems: Problem, p: Predictions) -> Problem:
-    """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
+    """Problems with one for every class, including those without rows, so that the sums of all pieces can be added."""
     at = [p.classes.index(label) for label in problems.labels]
     counts = np.zeros(p.n_classes, dtype=np.intp)
     counts[at] = problems.counts
@@ -128,7 +128,7 @@ def aligned(problems: Problem, p: Predictions) -> Problem:
 
 
 def added(a: SumsByClass | None, b: SumsByClass | None) -> SumsByClass | None:
-    """Sums of both pieces, or of the one that has some."""
+    """Sums of both pieces, or of the one with sums."""
     return a + b if a is not None and b is not None else a if b is None else b
 
 
@@ -149,13 +149,13 @@ class Totals(Sums):
 
     @classmethod
     def nothing(cls, n_classes: int) -> Totals:
-        """Those of no rows."""
+        """Totals of zero rows."""
         none = np.zeros(n_classes)
         return cls(0, 0.0, 0.0, True, none, none, 0.0, 0.0, 0.0, False)
 
     @classmethod
     def of(cls, p: Predictions, problems: Problem | OneVsRestProblems) -> Totals:
-        """Sums of validated predictions, and of the problems that were made of them."""
+        """Totals of validated predictions and of their problems."""
         w, independent = p.weights, problems.design is None
         weight = float(p.n_samples if w is None else w.sum())
         squares = weight if w is None else float(w @ w)
@@ -179,24 +179,24 @@ class Totals(Sums):
         )
 
     def check(self) -> None:
-        """ValueError unless these can be the totals of rows."""
+        """Raise ValueError unless these can be totals of rows."""
         super().check()
         need(self.prob_sum >= -1e-9 * self.weight, "prob_sum must not be negative")
         need(self.class_weight <= self.weight * (1 + 1e-6), "class_weight must not exceed weight")
 
     def in_groups(self, design: float) -> Totals:
-        """Totals of correlated rows, by their design effect, where these treat them as independent."""
+        """Totals of correlated rows, from totals that treat them as independent, by their design effect."""
         squares = (self.weight if self.integral else self.squares) * design
         return replace(self, squares=squares, integral=False)
 
     @property
     def effective_size(self) -> float:
-        """Sample size: rows, repeats, or Kish's effective size for relative weights and for groups."""
+        """Effective sample size: rows, repeats, or Kish's effective size for relative weights and for groups."""
         return self.weight if self.integral else self.weight**2 / self.squares
 
 
 def _class_weight(p: Predictions) -> FloatArray:
-    """Weight of the rows of each class, or that have each label."""
+    """Total weight of the rows of each class, or with each label."""
     w = p.weights
     if p.several:
         return np.asarray(p.truth.sum(axis=0) if w is None else w @ p.truth, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""`TiedScores`: samples in the order of their scores, equal or neighbouring scores together; what step curves need."""
+"""`TiedScores`: samples in order of their scores, with equal or neighbouring scores pooled, for step curves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from ..sums import BinMoments
 
-#: With more distinct scores than this, bands are found from runs of neighbours: an isotonic fit pools far more.
+#: With more distinct scores than this, bands are computed from runs of neighbours: an isotonic fit pools far more.
 MOST = 20_000
-#: Number of runs that are then made, and runs at either end that stay as they are: fits are steep there.
+#: Number of runs then used, and number of scores at either end that are not merged: fits are steep there.
 FEW, OUTER = 2048, 64
 
 
@@ -40,7 +40,7 @@ class TiedScores:
 
     @classmethod
     def of(cls, problem: Problem, most: int | None = MOST) -> TiedScores:
-        """TiedScores of equal scores; of neighbouring ones where there are more than ``most``. Cost O(n log n)."""
+        """Runs of equal scores, or of neighbouring scores if there are more than ``most``; cost O(n log n)."""
         scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
         if weights is not None and not weights.all():
             used = weights > 0
@@ -67,7 +67,7 @@ class TiedScores:
 
     @classmethod
     def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> TiedScores:
-        """TiedScores from the hard bins of a fine histogram, for rows that are gone."""
+        """Runs from the hard bins of a fine histogram, if rows were not kept."""
         used = np.flatnonzero(fine.weight > 0)
         weight, total = fine.weight[used], float(fine.weight.sum())
         size = total if fine.integral else total**2 / float(fine.square.sum())
@@ -84,7 +84,7 @@ class TiedScores:
         return found._in_trials(most)
 
     def _in_trials(self, most: int | None) -> TiedScores:
-        """These runs with whole numbers of trials, merged where they are more than ``most``."""
+        """These runs with whole numbers of trials, merged if there are more than ``most``."""
         found = self if self.fewer else replace(self, trials=np.maximum(np.round(self.trials), 1.0))
         return found if most is None else found.merged(most)
 
@@ -99,9 +99,9 @@ class TiedScores:
         return bool(self.trials.sum() < self.size * (1 - 1e-9))
 
     def merged(self, most: int) -> TiedScores:
-        """These runs if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts.
+        """These runs if there are at most ``most``; otherwise about :data:`FEW` runs of neighbours with equal counts.
 
-        No more than there are trials, if these are fewer: a run has at least one.
+        The number of runs never exceeds that of trials: a run has at least one.
         """
         outer = OUTER
         if self.fewer:
@@ -125,7 +125,7 @@ class TiedScores:
         )
 
     def drawn(self, chance: FloatArray, n_draws: int, rng: np.random.Generator) -> AnyArray:
-        """Positives of samples whose outcomes have given chances, (n_draws, m), in the units of ``count``."""
+        """Draws of positives for given outcome probabilities, (n_draws, m), in the units of ``count``."""
         trials = np.maximum(np.round(self.trials), 1.0)
         if (trials == 1).all():
             # Single rows: comparing is an order of magnitude faster than a binomial distribution.

@@ -1,4 +1,4 @@
-"""`Awaited`: predictions whose labels come later."""
+"""`Awaited`: predictions whose labels arrive later."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .periods import Times, read_time, time_text, written_time
 
 
 class Awaited:
-    """Predictions by name until their label is observed; the oldest expire where there are too many.
+    """Predictions by key until their label is observed; the oldest expire if there are too many.
 
     Attributes
     ----------
     most : int
-        Predictions that are kept at most.
+        Maximum number of predictions kept.
     expired : int
-        Predictions that are kept no more, and whose label was not observed.
+        Number of predictions dropped before their label was observed.
     """
 
     def __init__(self, most: int) -> None:
@@ -29,7 +29,7 @@ class Awaited:
         return len(self._open)
 
     def add(self, key: Any, y_prob: Any, time: Any, *, logits: bool) -> None:
-        """Keep predictions; ValueError for names that are open, and what are no scores: nothing is then kept."""
+        """Store predictions; ValueError for keys already open and invalid scores: nothing is then stored."""
         names, many = names_of(key)
         scores = np.asarray(y_prob if many else [y_prob], dtype=np.float64)
         if len(scores) != len(names):
@@ -47,19 +47,19 @@ class Awaited:
             self.expired += 1
 
     def scores(self, names: Sequence[Any]) -> list[Any]:
-        """Scores of names; ValueError for one that is not open."""
+        """Scores of keys; ValueError for a key that is not open."""
         if (unknown := next((n for n in names if n not in self._open), None)) is not None:
             raise ValueError(f"key {unknown!r} is not open: it was never expected, is judged already, or expired")
         return [self._open[name][0] for name in names]
 
     def remove(self, names: Sequence[Any]) -> None:
-        """Keep some no longer, as their labels are known."""
+        """Remove predictions whose labels are known."""
         for name in names:
             del self._open[name]
 
     @property
     def status(self) -> str:
-        """How many are awaited, since when, and how many expired; empty where there never was one."""
+        """Number of labels awaited, since when, and number of expired ones; empty if there never was one."""
         if not self._open and not self.expired:
             return ""
         oldest = next((time for _, time in self._open.values() if time is not None), None)
@@ -67,7 +67,7 @@ class Awaited:
         return f" {len(self):,} labels are awaited{since}, and {self.expired:,} predictions expired without one."
 
     def to_dict(self) -> dict[str, Any]:
-        """The state, for JSON; ValueError for names that it cannot hold."""
+        """The state, for JSON; ValueError for keys that JSON does not support."""
         if any(not isinstance(name, (str, int)) for name in self._open):
             raise ValueError("a monitor is saved as JSON where keys are texts or whole numbers: pickle it")
         kept = [[name, score, *written_time(time)] for name, (score, time) in self._open.items()]
@@ -75,7 +75,7 @@ class Awaited:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Awaited:
-        """The state of a dictionary."""
+        """Restore the state from a dictionary."""
         found = cls(int(state["most"]))
         found.expired = int(state["expired"])
         found._open = {name: (score, read_time(*kind)) for name, score, *kind in state["open"]}
@@ -85,6 +85,6 @@ class Awaited:
 
 
 def names_of(key: Any) -> tuple[list[Any], bool]:
-    """Names as a list, and whether several were given."""
+    """Keys as a list, and whether several were given."""
     many = isinstance(key, (list, np.ndarray)) or hasattr(key, "to_list")
     return (list(np.asarray(key).tolist()) if many else [key]), many

@@ -1,4 +1,4 @@
-"""When the meaning of scores changed: a search over time, with a p-value and an interval for the time."""
+"""When calibration changed: a search over time, with a p-value and an interval for the time."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ..comparison.subgroups.heterogeneity import PooledMap
 from ..data.types import AnyArray, FloatArray, IntArray
 from .periods import Times, compact, ends_of
 
-#: Blocks of time between which a change is looked for at most, rows that find their edges, and rows worked on at once.
+#: Maximum number of blocks of time, number of rows that determine their edges, and number of rows processed at once.
 BLOCKS, _SAMPLE, _TILE = 1000, 200_000, 1 << 16
-#: Information, in outcomes, on either side of a change that is tested for, and as a share of all.
+#: Minimum information on either side of a tested change, in outcomes and as a share of the total.
 _FEW, _SHARE = 10.0, 0.01
 _DRAWS, _MOST_CHANGES = 999, 20
-#: Draws of the first round where a tail is known, and how many that reach the statistic are enough.
+#: Draws of the first round if a tail bound is available, and number reaching the statistic at which draws stop.
 _FIRST, _ENOUGH = 64, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Sums over blocks of rows, one after the other in time; chances c are those of a curve through all rows.
+    """Sums over blocks of rows in order of time; probabilities c are from a curve through all rows.
 
     Attributes
     ----------
     first, last : ndarray of shape (B,)
-        Time of the first and the last row.
+        Time of the first and last row.
     weight, residual, square : ndarray of shape (B,)
-        Of weights w, of ``w (o - s)``, and of ``t (o - s)²``.
+        Sums of weights w, of ``w (o - s)``, and of ``t (o - s)²``.
     score : ndarray of shape (B, d)
-        Of ``w (o - c)`` times the curve's columns, of which the first is 1.
+        Sums of ``w (o - c)`` times the curve's columns, the first of which is 1.
     information : ndarray of shape (B, d, d)
-        Of ``t c (1 - c)`` times two columns, t being weights of variances: the covariance of the scores.
+        Sums of ``t c (1 - c)`` times two columns, with variance weights t: the covariance of the scores.
     cube : ndarray of shape (B,)
-        Of ``c (1 - c) (1 - 2c)``, weighted alike: the third cumulant of the first score.
+        Sums of ``c (1 - c) (1 - 2c)``, weighted likewise: the third cumulant of the first score.
     """
 
     first: AnyArray
@@ -57,7 +57,7 @@ class Blocks:
         pooled: PooledMap,
         design: float = 1.0,
     ) -> Blocks:
-        """Sums of rows (scores, outcomes, weights, weights of variances) by their block, or of cells of them."""
+        """Sums of rows (scores, outcomes, weights, variance weights), or of cells of rows, by block."""
         n, (s, o, w, t) = ends[0].size, rows
         if w is not None and t is not None:  # relative weights: cubes of very small or large ones are no numbers
             scale = float(w.mean())
@@ -86,14 +86,14 @@ class Blocks:
         return cls(*ends, weights, residuals, squares, sums[4 : 4 + d].T, information, cubes)
 
     def gap(self, some: slice) -> tuple[float, float]:
-        """Observed minus predicted of some blocks, and its standard error: of residuals, or by the curve if larger."""
+        """Observed minus predicted of some blocks, and its standard error: from residuals, or the curve if larger."""
         weight = float(self.weight[some].sum())
         variance = max(float(self.square[some].sum()), float(self.information[some, 0, 0].sum()))
         return float(self.residual[some].sum()) / weight, float(np.sqrt(variance)) / weight
 
 
 def cut(times: Times, at_most: int = BLOCKS) -> tuple[IntArray, tuple[AnyArray, AnyArray]]:
-    """Block of each row, and the blocks' first and last times: about equal in rows, and rows of one time together."""
+    """Block of each row, and first and last time per block; blocks have similar sizes and keep equal times together."""
     part = np.sort(times.some(_SAMPLE))
     edges = np.unique(part[np.linspace(0, part.size - 1, at_most + 1).astype(np.intp)[1:-1]])
     used, code = compact(np.searchsorted(edges, times.distinct, side="right"))
@@ -101,7 +101,7 @@ def cut(times: Times, at_most: int = BLOCKS) -> tuple[IntArray, tuple[AnyArray, 
 
 
 class Located(NamedTuple):
-    """A change: rows from block ``at`` on are of the new kind; ``low`` to ``high`` are the places that data allow."""
+    """A change before block ``at``; ``low`` to ``high`` are the positions compatible with the data."""
 
     at: int
     low: int
@@ -110,9 +110,9 @@ class Located(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """Scores up to each place in a range of blocks, about a curve that is refitted to them, over their spread.
+    """Squared standardised score sums up to each place in a range of blocks, after a refit of the curve to the range.
 
-    ``tail``: approximate p-value of their largest square, for when few draws or none reach it.
+    ``tail``: approximate p-value of the largest, used if few draws or none reach it.
     """
 
     ratio: FloatArray
@@ -126,12 +126,12 @@ class _Scan(NamedTuple):
 
     @property
     def reached(self) -> int:
-        """Number of searches of rows without a change that find as much."""
+        """Number of draws without a change whose statistic is at least as large."""
         return int((self.drawn >= self.statistic).sum())
 
     @property
     def pvalue(self) -> float:
-        """Share of such searches."""
+        """Monte Carlo p-value."""
         if not self.tested.any():
             return 1.0
         return (1 + self.reached) / (1 + self.drawn.size)
@@ -140,7 +140,7 @@ class _Scan(NamedTuple):
 def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator, *, ends: bool = False) -> _Scan:
     """Squared standardised sums at the places a + 1 … b - 1; draws are of scores without a change.
 
-    With ``ends`` drawing ends when enough of them reach what was found.
+    With ``ends``, drawing stops when enough draws reach the statistic.
     """
     information = blocks.information[a:b]
     whole = information.sum(axis=0)
@@ -180,15 +180,15 @@ def _scan(blocks: Blocks, a: int, b: int, rng: np.random.Generator, *, ends: boo
 
 
 def _unskewed(sums: Any, variance: Any, cube: Any) -> FloatArray:
-    """Standardised sums with third cumulants, made normal (Wilson & Hilferty's transformation of a gamma variable)."""
+    """Standardised sums, normalised by third cumulants (Wilson & Hilferty's transformation of a gamma variable)."""
     skew = np.where(np.abs(cube) < 1e-6 * variance**1.5, 1e-6, cube / variance**1.5)
     return np.asarray(6 / skew * (np.cbrt(1 + skew * sums / np.sqrt(variance) / 2) - 1) + skew / 6)
 
 
 def _tail(largest: float, near: FloatArray) -> float:
-    """Bound for the probability that one of several standard normal variables is as large (Worsley 1982).
+    """Bound for the probability that the maximum of several standard normal variables is as large (Worsley 1982).
 
-    ``near``: correlations of each with the next.
+    ``near``: correlation of each with the next.
     """
     from scipy.special import ndtr, owens_t
 
@@ -200,7 +200,7 @@ def _tail(largest: float, near: FloatArray) -> float:
 def first_search(blocks: Blocks, rng: np.random.Generator, least: float = 1.0) -> tuple[float, float]:
     """Statistic and p-value of the search for one change among all rows.
 
-    ``least``: p-value that must be possible; beyond draws it is that of the tail.
+    ``least``: smallest p-value that must be attainable; if draws cannot attain it, the tail bound is used.
     """
     far = (1 + _DRAWS) * least < 2
     found = _scan(blocks, 0, blocks.weight.size, rng, ends=far)
@@ -208,9 +208,9 @@ def first_search(blocks: Blocks, rng: np.random.Generator, least: float = 1.0) -
 
 
 def changes(blocks: Blocks, level: float, rng: np.random.Generator, first: float = 1.0) -> list[Located]:
-    r"""Changes, one after the other in time: the largest first, then those on either side of it.
+    r"""Changes in order of time, by binary segmentation: the largest, then those on either side of it.
 
-    The interval of a time is that of places k with :math:`\Lambda_{\max} - \Lambda_k \le -2 \log(1 -
+    The interval of a time contains the places k with :math:`\Lambda_{\max} - \Lambda_k \le -2 \log(1 -
     \sqrt{\text{level}})`, where :math:`\Lambda_k` is the likelihood ratio of a change at k.
 
     References
@@ -235,7 +235,7 @@ def changes(blocks: Blocks, level: float, rng: np.random.Generator, first: float
 def _located(
     blocks: Blocks, places: list[int], pvalues: dict[int, float], level: float, rng: np.random.Generator
 ) -> Iterator[Located]:
-    """Each change between its neighbours: where it is, and where it may be."""
+    """Each change, re-estimated between its neighbours, with its interval."""
     reach = -2 * np.log1p(-np.sqrt(level))
     ends = [0, *places, blocks.weight.size]
     for i, place in enumerate(places):
@@ -249,9 +249,9 @@ def _located(
 
 
 def trend(blocks: Blocks) -> tuple[float, float]:
-    """Standardised score of a slope in time, added to the curve, and the same with its skewness allowed for.
+    """Standardised score of a slope in time, added to the curve, and the same corrected for skewness.
 
-    NaN where all rows have one time.
+    NaN if all rows have the same time.
     """
     middle = (blocks.first.astype(np.float64) + blocks.last) / 2
     span, nan = float(np.ptp(middle)), float("nan")

@@ -1,4 +1,4 @@
-"""The engine of `calibration_over_time`: courses over periods, of rows or of sums, one after the other."""
+"""The engine of `calibration_over_time`: courses over periods, from rows or from sums."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .changes import Blocks, Located, changes, first_search, trend
 from .over_time_result import CalibrationOverTime, Change, Period
 from .periods import LEAST_ROWS, Periods, Time, TimeInterval, Times
 
-#: Tests of a course that p-values are adjusted for, and periods without rows that are named.
+#: Number of tests per course, for adjusted p-values, and maximum number of periods without rows that are named.
 _TESTS = 3
 _NAMED = 5
-#: Rows beyond which changes are looked for among cells of them.
+#: Number of rows beyond which the search for changes uses cells of rows.
 _MANY_ROWS = 1 << 20
-#: Rows that are added up at a time.
+#: Number of rows summed at a time.
 _TILE = 1 << 16
 #: Draws of Kuiper's test of each period.
 _RESAMPLES = 1999
 
 
 class Fine(NamedTuple):
-    """Rows, or cells of them, by blocks of time that are finer than periods: scores, outcomes, weights, squares."""
+    """Rows, or cells of rows, by blocks of time finer than periods: scores, outcomes, weights, squares."""
 
     code: Any
     ends: tuple[Any, Any]
@@ -41,7 +41,7 @@ class Fine(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, times: Times, blocks: tuple[Any, tuple[Any, Any]]) -> Fine:
-        """Rows by blocks (see :func:`.cut`); very many are added up in cells of the log-odds, some 900 per block."""
+        """Rows by blocks (see :func:`.cut`); very many rows are summed in cells of the log-odds, some 900 per block."""
         code, ends = blocks
         s, o, w = problem.scores, problem.outcomes, problem.weights
         squares = None if w is None or problem.integral else w**2
@@ -73,7 +73,7 @@ class Fine(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The notion, the estimator, the level of intervals, and how many courses and periods of them there are."""
+    """The notion, the estimator, the level of intervals, and the numbers of courses and of their periods."""
 
     notion: str
     reader: Estimator
@@ -83,7 +83,7 @@ class Asked(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Rows that are followed over the periods: all, a subgroup's, or those of a class against the rest."""
+    """Rows followed over the periods: all rows, a subgroup, or a one-vs-rest problem."""
 
     name: str
     label: Label
@@ -94,7 +94,7 @@ class Course(NamedTuple):
 
 
 def over_time(courses: Iterable[Course], by: str, asked: Asked, rng: np.random.Generator) -> CalibrationOverTime:
-    """The result, of rows by period or of a frame's sums of periods; of several courses each, and the worst first."""
+    """The result for one course, or for the most significant of several, with all courses."""
     read = [_Found.of(course, by, asked, rng) for course in courses]
     every = np.array([p for one in read for p in one.pvalues])
     tests = iter(holm(every).tolist())
@@ -107,7 +107,7 @@ def over_time(courses: Iterable[Course], by: str, asked: Asked, rng: np.random.G
 
 
 def _doubt(found: CalibrationOverTime) -> tuple[float, float]:
-    """Courses in order of how surely they changed."""
+    """Sort key of courses: the most significant change first."""
     known = [p for p in found.adjusted.values() if p == p]
     tests = (found.change_test, found.trend_test, found.period_test)
     return min(known, default=2.0), min((t.pvalue for t in tests if t.pvalue == t.pvalue), default=2.0)
@@ -115,7 +115,7 @@ def _doubt(found: CalibrationOverTime) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """A course with its tests, before p-values are adjusted and changes looked for."""
+    """A course with its tests, before p-values are adjusted and changes are searched for."""
 
     result: CalibrationOverTime
     blocks: Blocks
@@ -123,7 +123,7 @@ class _Found:
 
     @classmethod
     def of(cls, course: Course, by: str, asked: Asked, rng: np.random.Generator) -> _Found:
-        """One course by itself."""
+        """Test a single course."""
         level, n, column, periods = asked.level, course.n_samples, course.column, course.periods
         options = SubgroupOptions.checked("kuiper", level, "holm", LEAST_ROWS, _RESAMPLES)
         about = (asked.notion, course.label, n)
@@ -170,7 +170,7 @@ class _Found:
     def finished(
         self, tests: Iterator[float], of_periods: Iterator[float], level: float, rng: np.random.Generator
     ) -> CalibrationOverTime:
-        """With adjusted p-values, the next of all courses', and with changes."""
+        """The result with adjusted p-values, taken from the iterators, and with changes."""
         found, blocks = self.result, self.blocks
         adjusted = dict(zip(("change", "trend", "periods"), tests, strict=False))
         periods = tuple(replace(p, adjusted=q) for p, q in zip(found.periods, of_periods, strict=False))
@@ -190,9 +190,9 @@ class _Found:
 def over_time_of_sums(
     columns: Sequence[SubgroupProblems], every: str, label: Label, by: str, asked: Asked, rng: np.random.Generator
 ) -> CalibrationOverTime:
-    """The same from sums of periods, whose values are their beginnings: changes are looked for between them.
+    """As :func:`over_time`, from sums of periods, given by their start times: changes are searched for between these.
 
-    ``columns`` has the periods of all rows; or of each subgroup of a column ``by``, named by its value.
+    ``columns`` contains the periods of all rows, or those of each subgroup of a column ``by``, named by its value.
     """
     return over_time((_of_sums(column, every, label, by) for column in columns), by, asked, rng)
 

@@ -1,4 +1,4 @@
-"""`expected_performance`: what a model is worth on rows that have no labels yet."""
+"""`expected_performance`: expected metrics of a model on rows without labels yet."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from .performance_result import ExpectedMetric, ExpectedPerformance, ExpectedPer
 from .periods import Periods, Times
 from .sample_shift import BothSamples, RowsOfSample, of_scores, read_features, shifts
 
-#: Metrics that are given by default; the cost is where there are costs.
+#: Default metrics, without the cost, which is added if costs are given.
 _USUAL = tuple(name for name in METRICS if name != "cost")
-#: Share of the new rows outside of the reference from which on the numbers are extrapolated.
+#: Share of new rows outside the reference above which a warning reports extrapolation.
 _OUTSIDE = 0.01
-#: Rows of a period that draws are made of, at least.
+#: Minimum number of rows of a period that are used for draws.
 _OF_PERIOD = 2_000
 
 
@@ -78,48 +78,48 @@ def expected_performance(
     n_resamples: int = 400,
     random_state: RandomState = 0,
 ) -> ExpectedPerformance:
-    r"""Accuracy, cost, scores, precision, recall, F1 and AUC of rows without labels, from their probabilities.
+    r"""Expected accuracy, cost, scores, precision, recall, F1 and AUC on unlabelled rows, from their probabilities.
 
-    How often outcomes come at each score is learnt from labelled rows; a metric is then its expectation over outcomes,
+    The frequency of outcomes at each score is learnt from labelled rows; a metric is its expectation over outcomes,
 
     .. math:: E[m] = E_{q \mid \text{reference}}\; E_{y_i \sim q(s_i)}\; m(y_1 \ldots y_n, s_1 \ldots s_n).
 
-    It is right where outcomes at equal scores are as frequent as in the reference, whatever the mix of scores. Nothing
-    in rows without labels can tell whether that is so: see docs/expected_performance.md for an example of a shift that
-    nobody sees.
+    It is valid if outcomes at equal scores are as frequent as in the reference, whatever the mix of scores. Unlabelled
+    rows contain no information on whether this holds: see docs/expected_performance.md for an example of an
+    undetectable shift.
 
     Parameters
     ----------
     p_new : array-like of shape (n,) or (n, K)
-        Probabilities of the rows without labels, in columns as those of the reference.
+        Probabilities of the unlabelled rows, with the columns of the reference.
     reference : (y, p), or Predictions
         Labels and probabilities of the labelled rows, which the model was not trained on.
-        :func:`calibrant.as_predictions` takes weights, groups and ``pos_label``.
+        Use :func:`calibrant.as_predictions` for weights, groups and ``pos_label``.
     calibrator : Calibrator, optional
-        A fitted calibrator, through which all scores go first. Without a reference its probabilities are taken as they
-        are, and the interval has the uncertainty of the rows only.
+        A fitted calibrator, applied to all scores first. Without a reference its probabilities are taken as correct,
+        and the interval includes only the uncertainty of the outcomes.
     metric : str or list of str, default "auto"
         ``"accuracy"``, ``"cost"``, ``"log-loss"``, ``"brier"``, ``"precision"``, ``"recall"``, ``"f1"`` or
-        ``"roc-auc"``; ``"auto"``: all of them, the cost where there are ``costs``. The first one is ``.value``.
-        Precision, recall, F1 and AUC are of the positive class, or of more than two classes the mean over those that
-        have one (AUC: one against the rest); the Brier score is that of :func:`calibrant.scores.mean_score`.
+        ``"roc-auc"``; ``"auto"``: all of them, the cost only if ``costs`` are given. The first one is ``.value``.
+        Precision, recall, F1 and AUC refer to the positive class, or for more than two classes are means over the
+        classes for which they are defined (AUC: one-vs-rest). Brier score as in :func:`calibrant.scores.mean_score`.
     threshold : float in (0, 1), default 0.5
-        Probability from which on a row of two classes is decided positive; of more classes the most probable is taken.
+        Smallest probability predicted positive, for two classes; for more the most probable class is predicted.
     costs : array-like of shape (K, K), or mapping with the keys "fp" and "fn", optional
-        Cost of decision a where class k is true (see :func:`calibrant.expected_cost`). Decisions are then those of
-        least expected cost.
+        Cost of decision a if class k is true (see :func:`calibrant.expected_cost`). Decisions then minimise the
+        expected cost.
     prior : None, "estimate", "pacc", float, or array-like of shape (K,)
-        Base rates of the new rows where these have changed and nothing else has: known (a number is that of the
-        positive class), or estimated in each period by :func:`calibrant.estimate_prior`, whose algorithm is ``"em"``
-        for ``"estimate"``. None: outcomes at equal scores are as frequent as before.
+        Base rates of the new rows if only these have changed: known (a number is that of the
+        positive class), or estimated in each period by :func:`calibrant.estimate_prior`, with the algorithm ``"em"``
+        for ``"estimate"``. None: outcomes at equal scores are as frequent as in the reference.
     features : (X_reference, X_new), optional
-        Features of both samples, as frames or arrays: each column is compared, as scores are.
+        Features of both samples, as frames or arrays: each column is compared, as are the scores.
     time : array-like of shape (n,), optional
         Time of each new row, for results by period; see :func:`calibrant.calibration_over_time`.
     every : {"auto", "hour", "day", "week", "month", "quarter", "year"} or int, default "auto"
         Length of a period.
     groups : array-like of shape (n,), optional
-        The group of each new row. How much rows of a group agree is learnt from the groups of the reference.
+        The group of each new row. The correlation within groups is learnt from the groups of the reference.
     sample_weight : array-like of shape (n,), optional
         Weights of the new rows.
     n_resamples : int, default 400
@@ -139,24 +139,24 @@ def expected_performance(
     Warns
     -----
     PriorShiftWarning
-        With ``prior="estimate"``, where more than base rates has changed.
+        With ``prior="estimate"``, if more than the base rates has changed.
 
     See Also
     --------
     calibrant.estimate_prior : Base rates of the same rows.
-    calibrant.calibration_over_time : Once labels have come.
+    calibrant.calibration_over_time : Calibration by period, once labels are available.
     calibrant.results.ExpectedPerformance : The result, field by field.
 
     Notes
     -----
-    Curves of each class are drawn from the posterior that bands of :func:`calibrant.reliability_curve` are of, those of
-    more than two classes normalised in each row; then outcomes are drawn from them. The interval is of what the labels
-    of these rows would say, so it has the uncertainty of the curves and that of the rows. Beyond 50,000 rows draws are
-    made of as many, with outcomes spread as those of all.
+    Curves of each class are drawn from the posterior behind the bands of :func:`calibrant.reliability_curve`, and for
+    more than two classes normalised in each row; then outcomes are drawn from them. The interval predicts the value
+    that the labels of these rows would give, so it includes the uncertainty of the curves and of the outcomes. Beyond
+    50,000 rows draws use a subset of 50,000, with the dispersion of outcomes of all rows.
 
-    Scores and features are compared by Kolmogorov and Smirnov's test, categories by Pearson's, adjusted by Holm's
-    method; of rows in groups sample sizes are divided by the design effect of ranks. Errors beside NannyML's CBPE, and
-    how often intervals cover: benchmarks/coverage/expected_performance.md. Cost O(n K + R m K) for R draws of m rows.
+    Scores and features are compared by the Kolmogorov-Smirnov test, categories by Pearson's, adjusted by Holm's
+    method; with groups, sample sizes are divided by the design effect of ranks. Errors compared with NannyML's CBPE,
+    and coverage of intervals: benchmarks/coverage/expected_performance.md. Cost O(n K + R m K) for R draws of m rows.
 
     References
     ----------
@@ -220,7 +220,7 @@ def expected_performance(
 
 
 class _Rows(NamedTuple):
-    """Rows with weight, and the place of each among those that were given."""
+    """Rows with positive weight, and the index of each among the rows given."""
 
     rows: Predictions
     places: IntArray
@@ -240,7 +240,7 @@ class _Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A question about the new rows, and its answer for some of them."""
+    """The settings of a call, and metrics for subsets of the new rows."""
 
     metrics: list[str]
     rows: DecidedRows
@@ -252,7 +252,7 @@ class _Asked:
     curves: OutcomeCurves
 
     def of(self, some: IntArray, most: int, rng: np.random.Generator) -> tuple[Any, PriorEstimate | None]:
-        """Metrics of some of the new rows, and the base rates of these where they are estimated."""
+        """Metrics of some of the new rows, and their base rates if these are estimated."""
         new, estimated, curves = self.new.rows.subset(some), None, self.curves
         if self.prior is not None and self.known is not None:
             old = class_shares(self.known.rows)
@@ -267,7 +267,7 @@ class _Asked:
         return tuple(map(self._metric, self.metrics, value, drawn_values.T, self._references)), estimated
 
     def _metric(self, name: str, value: float, drawn: FloatArray, reference: float) -> ExpectedMetric:
-        """A metric with its interval, of the draws in which it is defined."""
+        """A metric with its interval, from the draws in which it is defined."""
         drawn = np.clip(drawn[~np.isnan(drawn)], *METRICS[name].range)
         ends = (np.nan, np.nan)
         if drawn.size and value == value:
@@ -279,14 +279,14 @@ class _Asked:
 
     @cached_property
     def _references(self) -> list[float]:
-        """Metrics of the labelled rows, by their labels."""
+        """Metrics of the labelled rows, computed from their labels."""
         if self.known is None or self.before is None:
             return [np.nan] * len(self.metrics)
         said = one_hot(self.known.rows.codes, self.known.rows.n_classes)
         return [float(METRICS[name].of(self.before)(said)[0]) for name in self.metrics]
 
     def _spread(self, new: Predictions) -> float:
-        """Variance of means of the new rows' outcomes, over that of as many independent rows with these weights."""
+        """Variance of means of the new rows' outcomes, relative to independent rows with these weights."""
         weights = ones_or(new.weights, new.n_samples)
         spread = float(weights.sum() / (weights @ weights)) if new.integral_weights else 1.0
         if new.groups is None or self.known is None or self.known.rows.groups is None:
@@ -295,14 +295,14 @@ class _Asked:
 
     @cached_property
     def _alike(self) -> float:
-        """Correlation of the outcomes of rows of one group, beside their scores, in the labelled rows."""
+        """Correlation of outcomes within groups, given their scores, in the labelled rows."""
         known = cast("_Rows", self.known).rows
         effect = max(float(np.max(one.design or 1.0)) for one in _problems(known))
         others = _mean_size(known) - 1
         return min((effect - 1) / others, 1.0) if others > 0 else 0.0
 
     def by_period(self, time: Any, every: Any, rng: np.random.Generator) -> Iterator[ExpectedPeriod]:
-        """Each period."""
+        """Metrics of each period."""
         times = Times.read(time, self.new.n_given).where(self.new.places)
         likely = self.rows.probs[np.arange(len(self.rows.decided)), self.rows.decided]
         periods = Periods.of(times, every, lambda: rows_needed(likely, 0.05, self.level))
@@ -314,7 +314,7 @@ class _Asked:
 
 
 def _mean_size(p: Predictions) -> float:
-    """Rows in the group of a row, on average over rows."""
+    """Size of a row's group, averaged over rows."""
     weights = ones_or(p.weights, p.n_samples)
     sizes = np.bincount(np.unique(np.asarray(p.groups), return_inverse=True)[1], weights)
     return float((sizes**2).sum() / of_variances(weights, integral=p.integral_weights).sum())
@@ -323,7 +323,7 @@ def _mean_size(p: Predictions) -> float:
 def _both_samples(
     p_new: Any, reference: Any, calibrator: Calibrator | None, **about: Any
 ) -> tuple[_Rows | None, _Rows]:
-    """Labelled rows, where there are any, and new ones, both after the calibrator."""
+    """Labelled rows, if any, and new rows, both after recalibration."""
     if about["groups"] is not None and reference is None:
         raise ValueError("groups need a reference with groups: they say how far rows of a group agree")
     if calibrator is None:
@@ -347,13 +347,13 @@ def _both_samples(
 
 
 def _calibrated(calibrator: Calibrator, scores: Any) -> FloatArray:
-    """Calibrated probabilities: of the second of two classes, or of all."""
+    """Calibrated probabilities, of the second of two classes or of all classes."""
     found = calibrator.predict_proba(scores)
     return found[:, 1] if found.shape[1] == 2 else found
 
 
 def _recalibrated(calibrator: Calibrator, reference: Any) -> Predictions:
-    """Labelled rows after a calibrator of the same classes."""
+    """Labelled rows after recalibration; the calibrator must have the same classes."""
     classes = calibrator.classes_.tolist()
     second = classes[1] if len(classes) == 2 else None
     if not isinstance(reference, Predictions):
@@ -367,7 +367,7 @@ def _recalibrated(calibrator: Calibrator, reference: Any) -> Predictions:
 
 
 def _problems(p: Predictions) -> Iterator[Problem]:
-    """The problem of one of two classes, or of each of more."""
+    """The problem of the positive of two classes, or of each of several classes."""
     for k in [_second(p)] if p.n_classes == 2 else range(p.n_classes):
         yield only_problem(ClassSpecific(p.classes[k]), p)
 
@@ -381,7 +381,7 @@ def _curves(known: _Rows | None, new: Predictions, n_draws: int, rng: np.random.
 
 
 def _columns(known: _Rows, new: _Rows, features: Any) -> list[BothSamples]:
-    """Scores, and features, of both samples."""
+    """Scores and features of both samples."""
     k, classes = new.rows.n_classes, new.rows.classes
     out = [
         of_scores("score" if k == 2 else f"score of {classes[i]}", known.rows.score(i), new.rows.score(i))
@@ -392,7 +392,7 @@ def _columns(known: _Rows, new: _Rows, features: Any) -> list[BothSamples]:
 
 
 def _base_rates(prior: Any, known: _Rows | None) -> Any:
-    """Judge the ``prior`` argument."""
+    """Check the ``prior`` argument."""
     if prior is None:
         return None
     if known is None:
@@ -405,12 +405,12 @@ def _base_rates(prior: Any, known: _Rows | None) -> Any:
 
 
 def _second(p: Predictions) -> int:
-    """The class of two that precision and the like are of."""
+    """Index of the positive of two classes, to which precision etc. refer."""
     return 1 if p.positive is None else p.positive
 
 
 def _metrics(metric: Any, costs: Any) -> list[str]:
-    """Judge the ``metric`` argument."""
+    """Check the ``metric`` argument."""
     if isinstance(metric, str) and metric == "auto":
         return [*_USUAL, *(["cost"] if costs is not None else [])]
     names = [metric] if isinstance(metric, str) else check_list("metric", metric, "names of metrics")
@@ -424,7 +424,7 @@ def _metrics(metric: Any, costs: Any) -> list[str]:
 
 
 def _decided(p: Predictions, threshold: float, costs: Any) -> DecidedRows:
-    """Rows with what is decided about them."""
+    """Rows with their decisions."""
     k, second, matrix = p.n_classes, _second(p), matrix_of(p)
     threshold = check_fraction("threshold", threshold)
     if costs is not None:

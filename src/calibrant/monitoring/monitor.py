@@ -30,20 +30,20 @@ from .periods import read_time, time_text, written_time
 from .row_times import RowTimes
 from .start_mixture import StartMixture
 
-#: Updates whose e-value is kept to be drawn; an even number, so that the last one stays where half of them go.
+#: Updates whose e-value is kept for plots; odd, so that the last one is kept when every other one is dropped.
 _MOST_LOOKS = 511
 
 
-#: Format that a saved state names.
+#: Format named in a saved state.
 _FORMAT = "calibrant monitor 1"
 
 
 class CalibrationMonitor(Drawn):
-    r"""Sequential test of calibration, on rows as they arrive: it may be looked at after every row.
+    r"""Sequential test of calibration for rows as they arrive, valid after every row.
 
-    Of calibrated rows at most one monitor in twenty ever raises an alarm within its ``horizon``, no matter when and how
-    often you look. Bets on alternatives begin at every row, so that a change is found soon after it comes, however long
-    the rows before were calibrated. The result does not depend on how rows are divided into batches.
+    If rows are calibrated, at most one monitor in twenty ever raises an alarm within its ``horizon``, no matter when
+    and how often you look. Bets on alternatives begin at every row, so that a change is detected soon after it occurs,
+    however long the rows before were calibrated. The result does not depend on how rows are divided into batches.
 
     Parameters
     ----------
@@ -51,45 +51,45 @@ class CalibrationMonitor(Drawn):
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged.
     horizon : int or None, default 100000
-        Rows for which the monitor is to run: bets begin at each of them alike. None: for ever, with bets that begin
-        ever more rarely; a change is then found later.
+        Number of rows for which the monitor runs: bets begin at each with equal weight. None: no limit, with
+        decreasing weights of later bets; a change is then detected later.
     level : float in (0, 1), default 0.95
-        An alarm is raised where the e-value reaches ``1 / (1 - level)``.
+        An alarm is raised if the e-value reaches ``1 / (1 - level)``.
     labels : sequence of K labels, optional
-        The labels, in the order of the columns of ``y_prob``; by default those of the first batch, for all later ones.
+        The labels, in the order of the columns of ``y_prob``; by default those of the first batch.
     pos_label : label, optional
-        The label that a 1-D ``y_prob`` is the probability of; by default as the first batch has it.
+        The label that a 1-D ``y_prob`` refers to; by default that of the first batch.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|`` of a 2-D ``y_prob``, in every batch.
     from_logits : bool, default False
         Whether ``y_prob`` contains logits, in every batch.
     max_open : int, default 100000
-        Predictions whose label is awaited at most (:meth:`expect`); the oldest expire where there are more.
+        Maximum number of predictions that await their label (:meth:`expect`); beyond it the oldest expire.
 
     See Also
     --------
-    calibrant.calibration_over_time : Rows that are all there: when they changed, with an interval.
-    calibrant.significance.evalue_test : Another e-value, of rows that are all there.
+    calibrant.calibration_over_time : When calibration changed, from complete data, with an interval.
+    calibrant.significance.evalue_test : Another e-value, for complete data.
     calibrant.Accumulator : The calibration error of rows as they arrive.
     calibrant.plot.MonitorDisplay : Draws the e-value.
 
     Notes
     -----
     The null hypothesis is that, given all earlier rows, each label follows its predicted probability; so a label must
-    not be known when its probability is predicted. Where labels come late, the order in which they are observed counts;
-    the guarantee fails where lateness depends on the label, as of loans that default early.
+    not be known when its probability is predicted. If labels arrive late, rows are ordered by when the label is
+    observed; the guarantee fails if the delay depends on the label, as for loans that default early.
 
     Alternatives have log-odds :math:`a + b \operatorname{logit} s`: eight offsets a up to ± 1.2, and six slopes b
-    from 0.5 to 2. Each is bet on from every row on, with a part w of the wealth:
+    from 0.5 to 2. A bet on each begins at every row, with a part w of the wealth:
 
     .. math:: R_\theta \leftarrow (R_\theta + w_n) \frac{q_\theta(y_n)}{p(y_n)}, \qquad
         e = \operatorname{mean}_\theta R_\theta + 1 - \textstyle\sum w,
 
-    with w = 1/N for a horizon N, else ``v(n - 1) - v(n)`` of ``v(n) = 1 / (1 + log(1 + n / 1000))``. It is a
-    nonnegative martingale from 1 where labels follow their probabilities, so it ever reaches 1/α with probability α at
-    most (Ville). Rows of one group (``groups=`` of :meth:`update`) are one bet: all rows of a group must be in one
-    batch. The state does not grow with the number of rows, but for the hashes of groups. Cost: 14 likelihood ratios a
-    row. Delays: docs/monitoring.md.
+    with w = 1/N for a horizon N, else ``v(n - 1) - v(n)`` with ``v(n) = 1 / (1 + log(1 + n / 1000))``. It is a
+    nonnegative martingale starting at 1 if labels follow their probabilities, so it ever reaches 1/α with probability
+    at most α (Ville). Rows of one group (``groups=`` of :meth:`update`) are one bet: all rows of a group must be in one
+    batch. The state does not grow with the number of rows, except for hashes of groups. Cost: 14 likelihood ratios per
+    row. Detection delays: docs/monitoring.md.
 
     References
     ----------
@@ -130,7 +130,7 @@ class CalibrationMonitor(Drawn):
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
         self.from_logits = check_bool("from_logits", from_logits)
-        #: Monitors that were ended by :meth:`reset`: their rows, whether each raised an alarm, and since when.
+        #: Monitors ended by :meth:`reset`: number of rows, whether each raised an alarm, and since when.
         self.past: list[dict[str, Any]] = []
         self._awaited = Awaited(check_int("max_open", max_open, 1))
         self._times = RowTimes()
@@ -148,7 +148,7 @@ class CalibrationMonitor(Drawn):
 
     @property
     def alarm(self) -> bool:
-        """Whether the e-value has ever reached ``1 / (1 - level)``, since the last reset."""
+        """Whether the e-value has reached ``1 / (1 - level)`` since the last reset."""
         return bool(self._bets.log_max >= -np.log1p(-self.level))
 
     @property
@@ -157,9 +157,9 @@ class CalibrationMonitor(Drawn):
 
     @property
     def since(self) -> Any:
-        """Time of the last row before the change, or without times the number of rows; None without an alarm.
+        """Time of the last row before the change, or the number of rows before it; None without an alarm.
 
-        Of the alternative that fits best since then; of several updates with times, the last one before.
+        Estimated from the best-fitting alternative. If only some times are kept, it is the last of these before.
         """
         if not self.alarm:
             return None
@@ -168,7 +168,7 @@ class CalibrationMonitor(Drawn):
 
     @property
     def last_time(self) -> Any:
-        """Time of the last row that had one."""
+        """Time of the last row with a time."""
         return self._times.last
 
     @property
@@ -179,7 +179,7 @@ class CalibrationMonitor(Drawn):
 
     @property
     def status(self) -> str:
-        """Whether there is an alarm, since when, and what that is worth."""
+        """Whether there is an alarm, since when, and with which evidence."""
         n, once = self.n_samples, 1 - self.level
         if self.alarm:
             said = f"Alarm: no longer calibrated, since about {self.since_text}. After {n:,} rows the e-value has "
@@ -212,23 +212,23 @@ class CalibrationMonitor(Drawn):
 
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
-        """Rows seen and the logarithm of the e-value after updates; of many updates, some."""
+        """Number of rows and log e-value after updates; a subset if there are many updates."""
         return tuple((n, log_e) for n, log_e, _ in self._history)
 
     @property
     def _look_times(self) -> tuple[Any, ...]:
-        """Times of the last rows of these updates, after that of the first row; none where one has no time."""
+        """Time of the first row, then of the last row of each such update; empty if one has no time."""
         times = tuple(time for *_, time in self._history)
         return (self._times.at(0), *times) if times and None not in times else ()
 
     @property
     def n_samples(self) -> int:
-        """Number of rows seen, without those of weight 0."""
+        """Number of rows seen, without those with weight 0."""
         return self._bets.n_samples
 
     @property
     def e_value(self) -> float:
-        """Current e-value: the wealth from betting with an initial 1."""
+        """Current e-value: the wealth from betting with an initial wealth of 1."""
         return exp_of(self._bets.log_e)
 
     @property
@@ -238,18 +238,18 @@ class CalibrationMonitor(Drawn):
 
     @property
     def pvalue(self) -> float:
-        """``1 / e_max``: valid at any time."""
+        """Anytime-valid p-value, ``1 / e_max``."""
         return float(np.exp(-self._bets.log_max))
 
     def reset(self, calibrator: Any = None) -> None:
-        """Start again, as after a repair: with an e-value of 1, and the times and open predictions that there are.
+        """Restart with an e-value of 1, as after recalibration, keeping the last time and open predictions.
 
-        Chances of a false alarm add up over monitors, which :attr:`status` says.
+        False alarm probabilities add up over monitors; :attr:`status` reports their sum.
 
         Parameters
         ----------
         calibrator : fitted calibrator, optional
-            Repairs all later probabilities, those of open predictions too, before they are judged.
+            Applied to all later probabilities before they are tested, including those of open predictions.
         """
         if calibrator is not None:
             check_is_fitted(calibrator)
@@ -262,30 +262,30 @@ class CalibrationMonitor(Drawn):
         self._begin()
 
     def expect(self, key: Any, y_prob: Any, *, time: Any = None) -> None:
-        """Keep predictions whose labels come later.
+        """Store predictions whose labels arrive later.
 
         Parameters
         ----------
         key : hashable, or sequence of n
-            Name of each prediction; a name that is open already raises ValueError.
+            Key of each prediction; a key that is already open raises ValueError.
         y_prob : float, or array-like of shape (n,) or (n, K)
-            Predicted probabilities; of one name a number, or a list of K.
+            Predicted probabilities; for a single key a number, or a list of K.
         time : date, datetime or number, optional
-            When they were made.
+            Time at which the predictions were made.
         """
         self._awaited.add(key, y_prob, time, logits=self.from_logits)
 
     def observe(self, key: Any, y_true: Any, *, time: Any = None) -> TestResult:
-        """Judge predictions of :meth:`expect` by their labels, in the order given.
+        """Update with the labels of predictions stored by :meth:`expect`, in the order given.
 
         Parameters
         ----------
         key : hashable, or sequence of n
-            Names; one that is not open raises ValueError, and nothing is changed.
+            Keys; one that is not open raises ValueError, and nothing is changed.
         y_true : label, or array-like of shape (n,)
             Observed labels.
         time : date, datetime or number, optional
-            When they were observed.
+            Time at which the labels were observed.
         """
         names, many = names_of(key)
         labels = list(y_true) if many else [y_true]
@@ -300,19 +300,19 @@ class CalibrationMonitor(Drawn):
         return found
 
     def save(self, path: str | PathLike[str], *, force: bool = True) -> None:
-        """Write the state to a file of JSON, whose size does not grow with the number of rows.
+        """Write the state to a JSON file, whose size does not grow with the number of rows.
 
         Parameters
         ----------
         path : str or path
-            The file; it is replaced at once or not at all.
+            The file; it is written atomically.
         force : bool, default True
             Whether an existing file is replaced.
 
         Raises
         ------
         ValueError
-            For a monitor of groups, of a notion that is no name, or whose keys are neither texts nor numbers.
+            For a monitor with groups, a notion object other than ``ClassSpecific``, or keys not strings or integers.
         """
         if self._groups is not None and self._groups.size:
             raise ValueError(
@@ -345,7 +345,7 @@ class CalibrationMonitor(Drawn):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> CalibrationMonitor:
-        """Read a state that :meth:`save` wrote.
+        """Load a monitor written by :meth:`save`.
 
         Parameters
         ----------
@@ -355,7 +355,7 @@ class CalibrationMonitor(Drawn):
         Raises
         ------
         ValueError
-            For a file that is none, or of another version.
+            If the file is not a saved monitor, or is of another version.
         """
         try:
             state = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -390,22 +390,22 @@ class CalibrationMonitor(Drawn):
     ) -> TestResult:
         """Bet on further rows, in the order given, and return the result so far.
 
-        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on at its first
-        row, and a group seen in an earlier batch raises ValueError.
+        ``groups`` identify dependent rows (see :func:`calibrant.as_predictions`): each group is one bet, placed at its
+        first row, and a group seen in an earlier batch raises ValueError.
 
         Parameters
         ----------
         y_true : array-like of shape (n,), or Predictions
             Observed labels of the batch; :class:`calibrant.Predictions` replace all arguments.
         y_prob : array-like of shape (n,) or (n, K)
-            Their probabilities, predicted before the labels were known. One row may be a label and a number.
+            Their probabilities, predicted before the labels were known. A single row may be a label and a number.
         time : array-like of shape (n,), or one time, optional
-            When labels were observed: dates, datetimes or numbers that do not decrease, within a batch nor between.
+            When labels were observed: dates, datetimes or numbers that do not decrease within or between batches.
         sample_weight : array-like of shape (n,), optional
-            Weights, which are exponents of the bets; see :func:`calibrant.significance.evalue_test`.
+            Weights, used as exponents of the bets; see :func:`calibrant.significance.evalue_test`.
         groups : array-like of shape (n,), optional
-            The group of each row (see :func:`calibrant.as_predictions`): each group is bet on at its first row, and one
-            that was seen in an earlier batch raises ValueError.
+            The group of each row (see :func:`calibrant.as_predictions`): each group is one bet, placed at its first
+            row, and a group seen in an earlier batch raises ValueError.
         """
         if sample_weight is None and groups is None and isinstance(y_prob, float) and isinstance(y_true, int):
             found = self._one(y_true, y_prob, time)
@@ -429,13 +429,13 @@ class CalibrationMonitor(Drawn):
         return result
 
     def _repaired(self, y_prob: Any) -> Any:
-        """Probabilities after the calibrator."""
+        """Probabilities after recalibration."""
         scores = np.asarray(y_prob, dtype=np.float64)
         after = np.asarray(self._calibrator.predict_proba(scores))
         return after[:, 1] if scores.ndim == 1 and after.ndim == 2 else after
 
     def _one(self, label: int, score: float, time: Any) -> TestResult | None:
-        """One row of a single column of probabilities, after the first batch; None where it must be read as others."""
+        """Fast path for one binary row after the first batch; None if the row needs the general path."""
         bets = self._bets
         plain = (
             len(bets.bettors) == 1
@@ -462,7 +462,7 @@ class CalibrationMonitor(Drawn):
         return bets.result(_POSITIVE)
 
     def _look(self) -> None:
-        """Keep the e-value to be drawn, with the time of the last row."""
+        """Store the e-value for plots, with the time of the last row."""
         self._history.append((self.n_samples, float(self._bets.log_e), self._times.last))
         if len(self._history) > _MOST_LOOKS:  # every other one, and the last
             self._history = self._history[1::2]
@@ -492,7 +492,7 @@ class CalibrationMonitor(Drawn):
         return self._bet(replace(p, groups=codes), group_keys(groups))
 
     def _bet(self, p: Predictions, keys: AnyArray | None) -> TestResult:
-        """Bet on predictions, whose groups have these hashes."""
+        """Bet on predictions; ``keys`` are the hashes of their groups."""
         p = whole_outcomes(p, "a CalibrationMonitor")
         seen = keys if self._bets.n_bets == 0 else joined_groups(self._groups, keys)
         if self._columns and p.positive is not None:
@@ -510,5 +510,5 @@ _POSITIVE = ClassSpecific()
 
 
 def _written(value: float) -> float | str:
-    """A number as JSON can hold it."""
+    """Convert a number to a value that JSON supports."""
     return value if np.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""Outcomes of rows without labels: their probabilities by curves that labelled rows leave possible, and draws."""
+"""Outcomes of unlabelled rows: their probabilities from posterior curves of labelled rows, and draws."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..data.types import FloatArray
 from ..measure.drawn_curve import DrawnCurves, ReadCurves
 from .performance_metrics import DecidedRows, Metric, Reader
 
-#: Probabilities that are drawn at once, and rows that draws are made of.
+#: Number of probabilities drawn at once, and maximum number of rows used for draws.
 _TOGETHER, MOST_ROWS = 1 << 20, 50_000
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeCurves:
-    """Drawn curves of the classes, R each.
+    """Drawn curves of the classes, R per class.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class OutcomeCurves:
     ratio : ndarray of shape (K,) or None
         New base rates over old ones.
     ratios : ndarray of shape (R, K) or None
-        The same of each draw, where they are not known.
+        The same for each draw, if the base rates are estimated.
     """
 
     columns: tuple[int, ...]
@@ -38,7 +38,7 @@ class OutcomeCurves:
     ratios: FloatArray | None = None
 
     def read(self, probs: FloatArray) -> ReadOutcomes:
-        """Curves at rows with probabilities (n, K)."""
+        """Evaluate curves at rows with probabilities (n, K)."""
         places = [curve.read(probs[:, k]) for k, curve in zip(self.columns, self.curves, strict=True)]
         return ReadOutcomes(self, places)
 
@@ -51,12 +51,12 @@ class ReadOutcomes:
     places: Sequence[ReadCurves]
 
     def of(self, draws: slice) -> FloatArray:
-        """Probabilities of outcomes (d, n, K) by some draws."""
+        """Probabilities of outcomes (d, n, K) from some draws."""
         ratios = self.by.ratio if self.by.ratios is None else self.by.ratios[draws, None]
         return self._together([place.of(draws) for place in self.places], ratios)
 
     def mean(self) -> FloatArray:
-        """Probabilities of outcomes (1, n, K) by the mean curve."""
+        """Probabilities of outcomes (1, n, K) from the mean curve."""
         return self._together([place.mean()[None] for place in self.places], self.by.ratio)
 
     def _together(self, each: Sequence[FloatArray], ratio: FloatArray | None) -> FloatArray:
@@ -77,9 +77,9 @@ class ReadOutcomes:
 def values_drawn(
     rows: DecidedRows, by: OutcomeCurves, metrics: Sequence[Metric], design: float, most: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Expected values of metrics (M,), and draws (R, M) of what labels would say.
+    """Expected values of metrics (M,), and draws (R, M) of the values that labels would give.
 
-    Of many rows draws are made of some, and outcomes spread about their probabilities as they would with all.
+    With many rows, draws use a subset, and the dispersion of outcomes is scaled to that of all rows.
     """
     n = len(rows.weights)
     value = values_of([metric.of(rows) for metric in metrics], by.read(rows.probs).mean())[0]
@@ -107,7 +107,7 @@ def _tiles(n_draws: int, size: int) -> Iterator[slice]:
 
 
 def values_of(readers: Sequence[Reader], q: FloatArray) -> FloatArray:
-    """Values (R, M) of metrics by probabilities of outcomes (R, n, K)."""
+    """Values (R, M) of metrics, given probabilities of outcomes (R, n, K)."""
     return np.stack([read(q) for read in readers], axis=-1)
 
 

@@ -25,7 +25,7 @@ from .courses import Asked, Course, Fine, over_time
 from .over_time_result import CalibrationOverTime
 from .periods import LEAST_ROWS, Periods, Times
 
-#: Courses beyond which changes are looked for between fewer blocks of time, and how many.
+#: Number of courses beyond which the search for changes uses fewer blocks of time, and the number of these blocks.
 _MANY, _FEW_BLOCKS = 20, 100
 
 
@@ -44,33 +44,33 @@ def calibration_over_time(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> CalibrationOverTime:
-    r"""Calibration period by period, whether it changed over time, and when.
+    r"""Calibration by period, with tests of whether and when it changed.
 
     .. math:: \text{gap}_t = \frac{\sum_{i \in t} w_i (o_i - s_i)}{\sum_{i \in t} w_i}
 
     is the gap of period t, observed minus predicted. A change is a time from which outcomes at equal scores have
-    another frequency: a different mix of scores is no change.
+    a different frequency; a different mix of scores is not a change.
 
     Parameters
     ----------
     time : array-like of shape (n,), or name of a column
-        Time of each row, in any order: dates, datetimes (of one time zone, whose clock counts), texts in ISO 8601, or
-        numbers. None may be missing. Where ``y_true`` are Predictions, pass it by name.
+        Time of each row, in any order: dates, datetimes (of one time zone, in local time), ISO 8601 strings, or
+        numbers, without missing values. If ``y_true`` is a Predictions object, pass it by keyword.
     every : {"auto", "hour", "day", "week", "month", "quarter", "year"} or int, default "auto"
-        Length of a period: of the calendar (weeks begin on Monday), or a number of rows; rows of one time stay
-        together, and those that are left over belong to the last period. ``"auto"``: the shortest calendar period, of
-        60 at most, whose median has enough rows for gaps to be known within ± ``tolerance``; else so many rows.
+        Length of a period: a calendar period (weeks begin on Monday), or a number of rows; rows with equal times stay
+        together, and remaining rows belong to the last period. ``"auto"``: the shortest calendar period with at most 60
+        periods and enough rows in the median one for gaps known within ± ``tolerance``; otherwise that number of rows.
     by : array-like of shape (n,), mapping, data frame, or list of columns, optional
         Subgroup of each row, as in :func:`subgroup_calibration`: each is followed over the same periods.
     notion : str or Notion, default "auto"
         The notion of calibration: the positive class, the confidence, or a class (``ClassSpecific``); or each class
-        against the rest (``"classwise"``), and others of several problems, of which each is followed.
+        against the rest (``"classwise"``) and other notions of several problems, each of which is followed.
     estimator : "auto" or Estimator, default "auto"
         Estimator of calibration errors and their intervals; see :func:`calibrant.estimate`.
     level : float, default 0.95
         Level of each interval; adjusted p-values are compared with ``1 - level``.
     tolerance : float in (0, 1), default 0.05
-        Half the width that intervals of gaps may have where ``every`` is ``"auto"``.
+        Largest half-width of the intervals of gaps if ``every`` is ``"auto"``.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as visits of a patient (see :func:`calibrant.as_predictions`).
 
@@ -78,41 +78,41 @@ def calibration_over_time(
     -------
     CalibrationOverTime
         ``str(result)``, ``.periods``, ``.changes``, ``.change_test``, ``.trend_test``, ``.period_test``, ``.plot()``,
-        ``.to_frame()``, ``.to_dict()``, ``.to_html()``. With ``by``, or several classes, these are those of the
-        subgroup or class that changed most surely, and ``.courses`` has all of them.
+        ``.to_frame()``, ``.to_dict()``, ``.to_html()``. With ``by``, or several classes, these are for the subgroup
+        or class with the most significant change, and ``.courses`` contains all of them.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input: times that are missing, or of several time zones or kinds; ``by`` with several classes.
+        For invalid input: times that are missing, or of several time zones or types; ``by`` with several classes.
 
     See Also
     --------
-    calibrant.CalibrationMonitor : Rows that keep coming, with a guarantee at every look.
+    calibrant.CalibrationMonitor : Sequential test for rows as they arrive, valid at any time.
     calibrant.subgroup_calibration : Subgroups without an order.
-    calibrant.from_frame : Periods of a lazy frame, by its own engine (``time``, ``every``).
+    calibrant.from_frame : Periods of a lazy frame, computed by its engine (``time``, ``every``).
     calibrant.results.CalibrationOverTime : The result, field by field.
 
     Notes
     -----
-    Three tests look at residuals about one polynomial logistic curve through all rows (degree chosen as by
+    Three tests use residuals from one polynomial logistic curve for all rows (degree chosen as in
     :func:`calibration_belt`). *No change*: the largest squared standardised sum of residuals up to any of 1,000 times,
-    among such sums of normal scores with the same covariance, 999 draws. *No trend*: a slope in time. *No difference*:
-    an intercept for each period. They are adjusted for there being three (Holm), and a change is looked for where the
-    first is at most ``1 - level``; then on either side of each that was found, each of these with its own p-value.
-    With C subgroups or classes p-values are adjusted for 3 C tests, and those of periods for all periods of all. Where
-    that needs p-values of the search that 999 draws cannot reach, they are bounded by the tail of correlated normal
-    variables (Worsley), sums made normal by their third moments (Wilson & Hilferty). Where few outcomes, or groups,
-    make the test of periods one by draws, drawing ends with the tenth that reaches the statistic (Besag & Clifford).
-    There are at most 20 million numbers for one course; beyond these a bound from the saddlepoint tails of the sums of
-    outcomes of each period, and of all up to it, and for signs of groups as many draws as p-values need.
+    compared with such sums of normal scores with the same covariance, 999 draws. *No trend*: a slope in time. *No
+    difference*: an intercept per period. The three p-values are adjusted (Holm). Changes are searched for if the first
+    is at most ``1 - level``; then on either side of each detected change, each with its own p-value.
+    With C subgroups or classes p-values are adjusted for 3 C tests, and those of periods for all periods of all. If
+    this requires p-values of the search that 999 draws cannot reach, they are bounded by the tail of correlated normal
+    variables (Worsley), after normalising sums by their third moments (Wilson & Hilferty). If few outcomes, or groups,
+    require a Monte Carlo test of periods, sampling stops at the tenth draw that reaches the statistic (Besag &
+    Clifford). At most 20 million numbers are drawn per course; beyond these the test uses a bound from the saddlepoint
+    tails of sums of outcomes of each period, and of all up to it, and for signs of groups as many draws as needed.
 
-    The interval of the time of a change contains the times at which its likelihood ratio is less than
-    :math:`-2 \log(1 - \sqrt{\text{level}})` below the largest (7.4 for 95 %). Gaps before and after have intervals for
-    a known time of the change.
+    The interval of the time of a change contains the times whose likelihood ratio is less than
+    :math:`-2 \log(1 - \sqrt{\text{level}})` below the largest (7.4 for 95 %). Intervals of gaps before and after treat
+    the time of the change as known.
 
-    With groups, variances are multiplied by the design effect of the mean residual. How often tests reject and
-    intervals cover: docs/over_time.md. Cost: that of :func:`subgroup_calibration`, and one pass over the rows.
+    With groups, variances are multiplied by the design effect of the mean residual. Rejection rates and coverage:
+    docs/over_time.md. Cost: that of :func:`subgroup_calibration`, plus one pass over the rows.
 
     References
     ----------
@@ -170,7 +170,7 @@ def calibration_over_time(
 
 @dataclass(frozen=True, eq=False)
 class _TimedRows:
-    """Times, periods and groups of all rows, of which courses are some."""
+    """Times, periods and groups of all rows; courses use subsets of them."""
 
     times: Times
     periods: Periods
@@ -178,7 +178,7 @@ class _TimedRows:
     n_blocks: int
 
     def course(self, name: str, problem: Problem, rows: IntArray | None = None) -> Course:
-        """That of a problem of all rows, or of some."""
+        """Course of a problem, for all rows or a subset."""
         times, periods, groups, blocks = self.times, self.periods, self.groups, self._blocks
         if rows is not None:
             times = times.where(rows)
@@ -191,7 +191,7 @@ class _TimedRows:
         return Course(name, problem.label, problem.n_samples, column, periods, fine)
 
     def subgroups(self, problem: Problem, columns: list[Subgroups], rows: IntArray | None) -> Iterator[Course]:
-        """Those of the subgroups of some columns; ``rows`` are those of the problem, of which each has some."""
+        """Courses of the subgroups of some columns; ``rows`` are the rows of the problem."""
         weights = problem.weights
         alone = replace(problem, design=None, effects=None, starts=None)
         for column in columns:
@@ -215,7 +215,7 @@ class _TimedRows:
 
 
 def rows_needed(scores: Any, tolerance: float, level: float) -> int:
-    """Rows for an interval of a gap of ± tolerance, if scores are right."""
+    """Number of rows for an interval of the gap of ± tolerance, if scores are calibrated."""
     from scipy.special import ndtri
 
     spread = float(np.mean(scores * (1 - scores)))

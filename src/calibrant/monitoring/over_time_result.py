@@ -1,4 +1,4 @@
-"""`CalibrationOverTime`: calibration period by period, and when it changed."""
+"""`CalibrationOverTime`: calibration by period, and when it changed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..data.types import Interval, Label
 from ..significance.result import TestResult
 from .periods import Time, TimeInterval, time_text
 
-#: Courses that a text lists.
+#: Maximum number of courses listed in the text.
 _LISTED = 12
 
 
-#: Changes that are told in the text, the last ones.
+#: Maximum number of changes described in the text, the last ones.
 _TOLD = 5
 
 
@@ -38,19 +38,19 @@ class Period(Result):
     name : str
         The period: ``2026-05``, ``2026 Q2``, ``week of 2026-05-04``, or the first and last time of its rows.
     start, end : date, datetime or number
-        Times of its first and its last row.
+        Times of its first and last row.
     base_rate, mean_probability : float
-        Share of the class, and its mean probability (accuracy and mean confidence of that notion).
+        Observed share of the class, and its mean probability (for the confidence: accuracy and mean confidence).
     gap : float
         ``base_rate - mean_probability``; negative if probabilities are too high.
     gap_interval : Interval
-        Interval of the gap.
+        Confidence interval of the gap.
     error : float
         Calibration error.
     error_interval : Interval
-        Interval of the error.
+        Interval of the calibration error.
     brier : float
-        Mean squared difference of outcome and probability, in [0, 1].
+        Mean squared difference between outcome and probability, in [0, 1].
     pvalue : float
         The p-value (null: calibrated in this period).
     adjusted : float
@@ -59,7 +59,7 @@ class Period(Result):
     See Also
     --------
     calibrant.calibration_over_time : Computes it, in ``periods``.
-    calibrant.results.CalibrationOverTime : The whole.
+    calibrant.results.CalibrationOverTime : The full result.
 
     Examples
     --------
@@ -91,33 +91,33 @@ class Period(Result):
 
     @property
     def summary(self) -> str:
-        """How the period is calibrated."""
+        """Calibration of the period, in one sentence."""
         gap = with_ends(self.gap, self.gap_interval, signed)
         return f"In {self.name} observed minus predicted is {gap}; adjusted p {equals(self.adjusted)}."
 
 
 @dataclass(frozen=True, repr=False)
 class Change(Result):
-    """A time from which outcomes at equal scores have another frequency.
+    """A time from which outcomes at equal scores have a different frequency.
 
     Attributes
     ----------
     time : date, datetime or number
-        Of the first row after the change, where it fits best.
+        Estimated time of the first row after the change.
     interval : TimeInterval
-        Times between which it happened, ``low`` and ``high``: of the last row that is surely before, and of the first
-        that is surely after.
+        Confidence interval, ``low`` to ``high``: times of the last row surely before the change, and of the first
+        surely after it.
     before, after : float
-        Gap, observed minus predicted, between the change before and this one, and from this one to the next.
+        Gap, observed minus predicted, between the previous change and this one, and from this one to the next.
     before_interval, after_interval : Interval
         Intervals of the gaps, given the time of the change.
     pvalue : float
-        The p-value of the search that found it (null: no change in the stretch that was searched).
+        The p-value of the search that detected it (null: no change in the segment searched).
 
     See Also
     --------
     calibrant.calibration_over_time : Computes it, in ``changes``.
-    calibrant.results.CalibrationOverTime : The whole.
+    calibrant.results.CalibrationOverTime : The full result.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Change(Result):
 
     @property
     def summary(self) -> str:
-        """When, and from which gap to which."""
+        """Time of the change, and the gaps before and after it."""
         gaps = [
             with_ends(gap, interval, signed)
             for gap, interval in ((self.before, self.before_interval), (self.after, self.after_interval))
@@ -158,39 +158,39 @@ class Change(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationOverTime(Picture, Paged):
-    """Calibration period by period, whether it changed, and when.
+    """Calibration by period, and whether and when it changed.
 
     Attributes
     ----------
     periods : tuple of Period
-        The periods that have rows, in order.
+        Periods with rows, in order.
     changes : tuple of Change
-        Times from which outcomes at equal scores have another frequency, in order.
+        Times from which outcomes at equal scores have a different frequency, in order.
     change_test : TestResult
         Test of no change: the largest standardised sum of residuals up to any time.
     trend_test : TestResult
-        Test of no trend: a slope in time added to the curve of all rows. Positive: ever more frequent than predicted.
+        Test of no trend: a slope in time added to the curve of all rows. Positive: increasingly above predicted.
     period_test : TestResult
         Test of no difference between periods: an intercept for each, added to the curve of all rows.
     every : str or int
-        What a period is: a calendar period, or a number of rows.
+        Length of a period: a calendar period, or a number of rows.
     gap : float
-        Observed minus predicted of all rows.
+        Observed minus predicted frequency of all rows.
     gap_interval : Interval
         Its interval.
     adjusted : dict
-        The p-values of the three tests, "change", "trend" and "periods", adjusted by Holm's method: for there being
-        three, or three of every course.
+        The p-values of the three tests, "change", "trend" and "periods", adjusted by Holm's method for these three, or
+        for three per course.
     label : object
         The class whose gaps are reported; None for confidences.
     level : float
         Level of the intervals; adjusted p-values are compared with ``1 - level``.
     by : str
-        What courses are: the column of subgroups, or "class"; empty where only one thing is followed.
+        The column of subgroups, or "class" or "label" for courses of these; empty for a single course.
     course : str
-        The subgroup or class that this is about.
+        The subgroup or class of this result.
     courses : tuple of CalibrationOverTime
-        All of them, each by itself; the whole then is as the one that changed most surely.
+        One result per subgroup or class; the overall result is that with the most significant change.
 
     See Also
     --------
@@ -230,7 +230,7 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def changed(self) -> tuple[CalibrationOverTime, ...]:
-        """Courses of which an adjusted p-value is at most ``1 - level``, the surest first."""
+        """Courses with an adjusted p-value of at most ``1 - level``, the most significant first."""
         found = [(min(one._known), i, one) for i, one in enumerate(self.courses) if one._known]
         return tuple(one for p, _, one in sorted(found, key=lambda v: v[:2]) if p <= 1 - self.level)
 
@@ -243,7 +243,7 @@ class CalibrationOverTime(Picture, Paged):
         return "Confidences" if self.label is None else "Probabilities"
 
     def _level_of(self, gap: float, interval: Interval) -> str:
-        """Which way probabilities are off, and by how much."""
+        """Direction and size of the miscalibration, in words."""
         low, high = interval
         spread = half_width(low, high)
         if high < 0:
@@ -254,7 +254,7 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Whether calibration changed, when, and how it has been since; of several courses the one that surely did."""
+        """Whether and when calibration changed, and the gap since; for several courses, the most significant one."""
         if not self.courses:
             return self._alone
         n, changed = len(self.courses), self.changed
@@ -331,7 +331,7 @@ class CalibrationOverTime(Picture, Paged):
         return text_table(columns, ("Brier", "predicted", "observed", "rows"), marks)
 
     def _columns_of_courses(self, most: int) -> dict[str, list[str]]:
-        """Courses, a line each, the surest first."""
+        """Courses, one per line, the most significant first."""
         surest = sorted(self.courses, key=lambda one: min(one._known, default=2.0))[:most]
         return {
             self.by: [one.course for one in surest],

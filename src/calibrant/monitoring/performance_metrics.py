@@ -1,4 +1,4 @@
-"""Metrics of decisions and probabilities, by how probable each outcome is: read of labels and of drawn curves."""
+"""Metrics of decisions and probabilities, from labels or from probabilities of outcomes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..measure.scoring_rules import as_rule
 
-#: Values (R,) by probabilities of outcomes (R, n, K).
+#: Values (R,) from probabilities of outcomes (R, n, K).
 Reader = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class DecidedRows:
-    """Rows that something was decided about.
+    """Rows with a decision each.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class DecidedRows:
         Index of each decision.
     weights : ndarray of shape (n,)
     about : tuple of int
-        Classes that precision, recall, F1 and AUC are of: the positive of two, or all.
+        Classes of precision, recall, F1 and AUC: the positive of two, or all.
     costs : ndarray of shape (K, A)
     half : bool
         Whether the Brier score is half of the sum over classes.
@@ -41,13 +41,13 @@ class DecidedRows:
     half: bool
 
     def some(self, rows: AnyArray) -> DecidedRows:
-        """Some of the rows."""
+        """A subset of the rows."""
         return replace(self, probs=self.probs[rows], decided=self.decided[rows], weights=self.weights[rows])
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: what it is called, the values it may have, and how it is read of rows."""
+    """A metric: its name, its range, and the function that computes it."""
 
     words: str
     range: tuple[float, float]
@@ -62,7 +62,7 @@ def one_hot(codes: IntArray, k: int) -> FloatArray:
 
 
 def _mean_of(table: FloatArray, weights: FloatArray) -> Reader:
-    """Mean of what each outcome of a row means, (n, K), which may be infinite."""
+    """Mean of a value per row and outcome, (n, K), which may be infinite."""
     known = np.isfinite(table)
     each = np.where(known, table, 0.0) * (weights / weights.sum())[:, None]
     never = ~known & (weights > 0)[:, None]
@@ -87,7 +87,7 @@ def _score(name: str, rows: DecidedRows) -> Reader:
 
 
 def _counts(ratio: Callable[..., FloatArray], rows: DecidedRows) -> Reader:
-    """Mean over classes of a ratio of the rows that are found, those decided for a class, and those of it."""
+    """Mean over classes of a ratio of true positives, predicted positives and positives."""
 
     def read(q: FloatArray) -> FloatArray:
         out = []
@@ -113,7 +113,7 @@ def _f1(found: FloatArray, decided: FloatArray, positive: FloatArray) -> FloatAr
 
 
 def _auc(rows: DecidedRows) -> Reader:
-    """Share of pairs of a row of the class and another that its probability puts in order; ties are worth a half."""
+    """Share of pairs of a row of the class and another that are ranked correctly; ties count half."""
     sorted_by = []
     for k in rows.about:
         order = np.argsort(rows.probs[:, k], kind="stable")
@@ -141,7 +141,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _over_classes(values: Iterable[FloatArray]) -> FloatArray:
-    """Mean over the classes that have a value; NaN where none has."""
+    """Mean over the classes with a value; NaN if none has one."""
     each = np.stack(list(values))
     known = ~np.isnan(each)
     return _ratio(np.where(known, each, 0.0).sum(axis=0), np.asarray(known.sum(axis=0), dtype=np.float64))

@@ -1,4 +1,4 @@
-"""`ExpectedPerformance`: what a model is expected to be worth on rows without labels."""
+"""`ExpectedPerformance`: expected metrics of a model on unlabelled rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .performance_metrics import METRICS
 from .periods import Time
 from .sample_shift import ColumnShift
 
-#: Columns named in a sentence.
+#: Maximum number of columns named in a sentence.
 _NAMED = 3
 
 
 @dataclass(frozen=True, repr=False)
 class ExpectedMetric(Result):
-    """One metric of rows without labels.
+    """Expected value of one metric on unlabelled rows.
 
     Attributes
     ----------
     name : str
-        The metric.
+        Name of the metric.
     value : float
-        Its expected value; NaN where it is not defined, such as the precision where nothing is predicted positive.
+        Its expected value; NaN if it is not defined, such as the precision if no row is predicted positive.
     interval : Interval
-        Interval of what the labels of these rows would say.
+        Prediction interval of the value that the labels of these rows would give.
     reference : float
-        Its value in the reference, by labels; NaN without one.
+        Its value in the reference, computed from labels; NaN without a reference.
 
     See Also
     --------
@@ -56,7 +56,7 @@ class ExpectedMetric(Result):
 
     @property
     def summary(self) -> str:
-        """The value, its interval, and the value in the reference."""
+        """The value with its interval, and the value in the reference."""
         spread = half_width(*self.interval)
         was = "" if self.reference != self.reference else f", {known(self.reference, spread)} in the reference"
         return f"{METRICS[self.name].words}: {with_ends(self.value, self.interval)}{was}."
@@ -64,20 +64,20 @@ class ExpectedMetric(Result):
 
 @dataclass(frozen=True, repr=False)
 class ExpectedPeriod(Result):
-    """Metrics of the rows of one period.
+    """Expected metrics of one period.
 
     Attributes
     ----------
     name : str
         The period: ``2026-05``, or the first and last time of its rows.
     start, end : date, datetime or number
-        Times of its first and its last row.
+        Times of its first and last row.
     metrics : tuple of ExpectedMetric
         Its metrics.
 
     See Also
     --------
-    calibrant.expected_performance : Computes it, in ``periods``, where ``time`` is given.
+    calibrant.expected_performance : Computes it, in ``periods``, if ``time`` is given.
 
     Examples
     --------
@@ -107,18 +107,18 @@ class ExpectedPeriod(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedPerformance(MeasuresDrawn, Paged):
-    """Metrics that a model is expected to have on rows without labels.
+    """Expected metrics of a model on unlabelled rows.
 
     Attributes
     ----------
     metrics : tuple of ExpectedMetric
-        The metrics, of all rows.
+        The metrics for all rows.
     periods : tuple of ExpectedPeriod
-        The same by period; empty without ``time``.
+        The metrics by period; empty without ``time``.
     shifts : tuple of ColumnShift
-        Whether scores, and features, are distributed as in the reference; empty without one.
+        Whether scores and features are distributed as in the reference; empty without a reference.
     prior : PriorEstimate or None
-        The base rates of the new rows, where they were estimated.
+        The base rates of the new rows, if they were estimated.
     n_reference : int
         Number of labelled rows; 0 without a reference.
 
@@ -164,12 +164,12 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
 
     @property
     def shifted(self) -> tuple[ColumnShift, ...]:
-        """Columns that are not distributed as in the reference, by their adjusted p-values."""
+        """Columns whose distribution differs from the reference, by their adjusted p-values."""
         return tuple(one for one in self.shifts if one.adjusted <= 1 - self.level)
 
     @property
     def summary(self) -> str:
-        """The first metric, what that assumes, and what of it is known to have changed."""
+        """The first metric, its assumption, and detected distribution shifts."""
         first = self.metrics[0]
         spread = half_width(*first.interval)
         was = (
@@ -182,7 +182,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
 
     @property
     def _assumed(self) -> str:
-        """Assumption under which the numbers are right, and what contradicts it."""
+        """Assumption under which the metrics are valid, and columns with a different distribution."""
         if self.prior is not None:
             return "Right if base rates are all that has changed."
         if not self.n_reference:
@@ -196,7 +196,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         return f"{same} Distributed differently now: {', '.join(names[:_NAMED])}{more} (p {least})."
 
     def measured(self) -> list[Measure]:
-        """Metrics, beside those of the reference."""
+        """Metrics with their values in the reference."""
         return [
             Measure(METRICS[m.name].words, m.value, m.interval, None if m.reference != m.reference else m.reference)
             for m in self.metrics
@@ -204,7 +204,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
 
     @property
     def _rows(self) -> list[tuple[str, int, ExpectedMetric]]:
-        """Period, its number of rows, and metric; of all rows last."""
+        """Period, its number of rows, and metric; those for all rows last."""
         every = [(p.name, p.n_samples, m) for p in self.periods for m in p.metrics]
         return [*every, *(("all", self.n_samples, m) for m in self.metrics)]
 
@@ -235,7 +235,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         return columns
 
     def _by_period(self) -> dict[str, list[str]]:
-        """A row for each period, then all rows and the reference, with the first few metrics."""
+        """One row per period, then all rows and the reference, with the first few metrics."""
         every = [*(p.metrics for p in self.periods), self.metrics]
         columns = {
             "": [*(p.name for p in self.periods), "all", "reference"],

@@ -1,4 +1,4 @@
-"""Times of rows, and the periods into which they are cut."""
+"""Times of rows, and the periods into which they are divided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.types import AnyArray, IntArray
 
-#: Calendar periods, finest first: their unit in NumPy, and how many of it they are.
+#: Calendar periods, finest first: their unit in NumPy, and their length in this unit.
 CALENDAR = {
     "hour": ("h", 1),
     "day": ("D", 1),
@@ -23,28 +23,28 @@ CALENDAR = {
     "quarter": ("M", 3),
     "year": ("Y", 1),
 }
-#: Days from the Monday before 1970-01-01 to it.
+#: Days from the Monday before 1970-01-01 to 1970-01-01.
 _MONDAY = 3
-#: Periods that "auto" makes at most, and rows that it wants in each.
+#: Maximum number of periods of "auto", and minimum number of rows in each.
 MOST_PERIODS, LEAST_ROWS = 60, 50
 _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_000
 _TILE = 1 << 16
-#: Rows of a run of equal numbers, on average, from which runs are worth finding.
+#: Mean length of runs of equal numbers from which run-length encoding is used.
 _RUNS = 16
 Time = int | float | dt.datetime | dt.date
 
 
 class TimeInterval(NamedTuple):
-    """Two times between which something happened.
+    """An interval between two times.
 
     Attributes
     ----------
     low, high : date, datetime or number
-        The earlier, and the later.
+        The earlier and the later time.
 
     See Also
     --------
-    calibrant.results.Change : Has one.
+    calibrant.results.Change : A change with such an interval.
 
     Examples
     --------
@@ -59,18 +59,18 @@ class TimeInterval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Times of rows: numbers, of which dates are microseconds since 1970 on the clock of their zone.
+    """Times of rows, as numbers; dates are microseconds since 1970 in local time.
 
     Attributes
     ----------
     distinct : ndarray
-        64-bit integers, or floats where numbers were given that are not whole. Where all times are days: each day once.
+        64-bit integers, or floats for non-integer numbers. If all times are days: each day once.
     places : ndarray of shape (r,) or None
-        Place among these of each row's, or of each run of rows of one time; None: each row has its own, in order.
+        Index into ``distinct`` per row, or per run of rows with the same time; None: one entry per row, in order.
     runs : ndarray of shape (r,) or None
-        Rows of each run; None: ``places`` are of rows.
+        Number of rows of each run; None: ``places`` has one entry per row.
     dated : bool
-        Whether they are dates.
+        Whether the times are dates.
     """
 
     distinct: AnyArray
@@ -80,7 +80,7 @@ class Times:
 
     @classmethod
     def read(cls, time: Any, n: int) -> Times:
-        """Judge the ``time`` argument: one time a row, none missing, all of one kind."""
+        """Check the ``time`` argument: one time per row, none missing, all of one type."""
         if time is None or isinstance(time, (str, bytes)):
             raise TypeError(f"time must be a column with one time per row; got {time!r}")
         try:
@@ -127,13 +127,13 @@ class Times:
         return self.of_rows(self.distinct)
 
     def of_rows(self, each: AnyArray) -> AnyArray:
-        """For each row what ``each`` has of the distinct times."""
+        """Values per row from values ``each`` of the distinct times."""
         if self.places is None:
             return each
         return each[self.places] if self.runs is None else np.repeat(each[self.places], self.runs)
 
     def where(self, some: AnyArray) -> Times:
-        """Those of some rows."""
+        """Times of some rows."""
         if self.places is None:
             return Times(self.distinct[some], None, self.dated)
         mine = self.of_rows(np.arange(self.distinct.size))[some]
@@ -144,7 +144,7 @@ class Times:
         return Times(self.distinct[found], places, self.dated, runs)
 
     def some(self, at_most: int) -> AnyArray:
-        """Times of about so many rows, evenly spread."""
+        """Times of about ``at_most`` evenly spaced rows."""
         step = max(self.size // at_most, 1)
         if self.places is None:
             return self.distinct[::step]
@@ -154,7 +154,7 @@ class Times:
         ]
 
     def shown(self, value: Any) -> Time:
-        """A time as it is reported."""
+        """A time as it is shown in results."""
         return _shown(value, self.dated)
 
 
@@ -175,7 +175,7 @@ def time_text(value: Time) -> str:
 
 
 def _plain(time: Any) -> AnyArray:
-    """As an array; a zone is left out of a column's dates, whose clock then shows what it did there."""
+    """Times as an array; dates of a column with a time zone are converted to local time without a zone."""
     import narwhals as nw
 
     series = nw.from_native(time, series_only=True, pass_through=True)
@@ -197,7 +197,7 @@ def _plain(time: Any) -> AnyArray:
 
 
 def _of_objects(values: list[Any]) -> AnyArray:
-    """Dates, datetimes, texts in ISO 8601 and numbers as one array of dates or of numbers."""
+    """Dates, datetimes, ISO 8601 strings and numbers as one array of dates or of numbers."""
     if all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in values):
         return np.array(values)
     found, zones = np.empty(len(values), "M8[us]"), dict[Any, int]()
@@ -224,7 +224,7 @@ def _of_objects(values: list[Any]) -> AnyArray:
 
 
 def _one(value: Any) -> tuple[np.datetime64, str]:
-    """A date as its clock shows it, and its zone."""
+    """A date in local time, and its time zone."""
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
     if isinstance(value, np.datetime64):
@@ -251,12 +251,12 @@ class Periods:
     codes : ndarray of shape (n,)
         Period of each row.
     every : str or int
-        What a period is: a name of :data:`CALENDAR`, or a number of rows.
+        Length of a period: a name of :data:`CALENDAR`, or a number of rows.
     names : tuple of str
     starts, ends : tuple of times
-        First and last time of a row in each.
+        Times of the first and last row in each.
     left_out : tuple of str
-        Calendar periods between the first and the last without a row.
+        Calendar periods without rows between the first and the last.
     """
 
     codes: IntArray
@@ -268,7 +268,7 @@ class Periods:
 
     @classmethod
     def of(cls, times: Times, every: Any, needed: Callable[[], int]) -> Periods:
-        """Cut at calendar boundaries, or after a number of rows; ``needed()`` are enough where that is "auto"."""
+        """Divide at calendar boundaries, or after a number of rows; ``needed()`` rows are enough for "auto"."""
         if isinstance(every, str) and every == "auto":
             every = _chosen(times, needed())
         if not isinstance(every, str):
@@ -280,7 +280,7 @@ class Periods:
         return cls._by_calendar(times, every)
 
     def of_rows(self, times: Times, rows: IntArray) -> Periods:
-        """Those of some rows, at whose times, which are given, they then begin and end."""
+        """Periods of some rows, which begin and end at the times of these rows."""
         found, codes = compact(self.codes[rows])
         low, high = ends_of(times.values, codes, found.size)
         starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
@@ -298,7 +298,7 @@ class Periods:
 
     @classmethod
     def of_starts(cls, times: Times, every: str) -> tuple[Periods, tuple[AnyArray, AnyArray]]:
-        """Calendar periods by their beginnings, in order; and the first and last time of each."""
+        """Calendar periods from their start times, in order; and the first and last time of each."""
         at = calendar(times.values, every)
         if not (np.diff(at) > 0).all():
             raise ValueError("time must have periods of one kind, in order")
@@ -309,7 +309,7 @@ class Periods:
 
     @classmethod
     def _by_rows(cls, times: Times, every: int) -> Periods:
-        """So many rows each; rows of one time stay together, and the rest goes to the last."""
+        """Periods of ``every`` rows; equal times stay together, and remaining rows go to the last period."""
         order = np.argsort(times.values, kind="stable")
         ordered = times.values[order]
         n, found, start = len(order), [], 0
@@ -328,7 +328,7 @@ class Periods:
 
 
 def _chosen(times: Times, needed: int) -> str | int:
-    """The finest calendar period whose median has enough rows, among those that are not too many; else rows."""
+    """The finest calendar period with enough rows in the median and not too many periods; else a number of rows."""
     n = times.size
     if times.dated:
         for every in CALENDAR:
@@ -339,7 +339,7 @@ def _chosen(times: Times, needed: int) -> str | int:
 
 
 def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct whole numbers, sorted, and the place of each among them; without sorting where they are close."""
+    """Distinct integers, sorted, and the index of each among them; without sorting if their range is small."""
     values, runs = _runs_of(numbers)
     if runs is not None:
         found, places = compact(values)
@@ -354,7 +354,7 @@ def compact(numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _runs_of(numbers: IntArray) -> tuple[IntArray, IntArray | None]:
-    """The number of each run of equal ones and its length, where runs are long, as of rows in order; else all, None."""
+    """The number of each run of equal numbers and its length, if runs are long; otherwise all numbers and None."""
     first = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     if first.size >= numbers.size // _RUNS:
         return numbers, None
@@ -363,7 +363,7 @@ def _runs_of(numbers: IntArray) -> tuple[IntArray, IntArray | None]:
 
 
 def _within_days(microseconds: IntArray) -> bool:
-    """Whether a time is within a day, not at its beginning."""
+    """Whether any time is not at the beginning of a day."""
     parts = (microseconds[a : a + _TILE] for a in range(0, microseconds.size, _TILE))
     return any((part % _DAY).any() for part in parts)
 
@@ -392,7 +392,7 @@ def _begin(number: IntArray, every: str) -> IntArray:
 
 
 def _named(at: IntArray, every: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of periods, and of those between them that are missing; of none where these are very many."""
+    """Names of periods, and of missing periods between them; none of the latter if the range is very long."""
     missing = np.setdiff1d(np.arange(at[0], at[-1] + 1), at) if at[-1] - at[0] < _MOST_NAMED else at[:0]
     names, absent = (tuple(period_name(int(v), every) for v in some) for some in (at, missing))
     return names, absent
@@ -408,7 +408,7 @@ def period_name(number: int, every: str) -> str:
 
 
 def written_time(time: Any) -> tuple[str, Any]:
-    """A time for JSON, with its kind."""
+    """A time for JSON, with its type."""
     return ("date", time.isoformat()) if isinstance(time, dt.date) else ("number", time)
 
 

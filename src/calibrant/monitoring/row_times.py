@@ -1,4 +1,4 @@
-"""`RowTimes`: when rows came, of many rows some."""
+"""`RowTimes`: arrival times of rows, thinned if there are many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .periods import Times, read_time, time_text, written_time
 
-#: Times that are kept at most, and of one batch.
+#: Maximum number of times kept, in total and from one batch.
 _MOST, _OF_A_BATCH = 511, 255
 
 
@@ -18,30 +18,30 @@ _MIDNIGHT = dt.time()
 
 
 def _comparable(time: Any) -> Any:
-    """A number, or a date as the beginning of its day; None for a time of a zone, which is read with its clock."""
+    """A number, or a date as the beginning of its day; None for a time with a zone, which is parsed later."""
     if isinstance(time, dt.datetime):
         return time if time.tzinfo is None else None
     return dt.datetime.combine(time, _MIDNIGHT) if isinstance(time, dt.date) else time
 
 
 class RowTimes:
-    """Numbers of rows with the time at which they came, in order; times do not decrease."""
+    """Row numbers with their arrival times, in order; times do not decrease."""
 
     def __init__(self, last: Any = None) -> None:
         self._kept: list[tuple[int, Any]] = [] if last is None else [(0, last)]
 
     @property
     def last(self) -> Any:
-        """Time of the last row that had one; None where none had."""
+        """Time of the last row with a time; None if there is none."""
         return self._kept[-1][1] if self._kept else None
 
     def at(self, rows: int) -> Any:
-        """Time of a row, counted from 1, or of the last one before whose time was kept; None without times."""
+        """Time of a row, counted from 1, or of the last earlier row whose time was kept; None without times."""
         known = [time for n, time in self._kept if n <= rows]
         return known[-1] if known else self._kept[0][1] if self._kept else None
 
     def read(self, time: Any, n: int) -> list[tuple[int, Any]]:
-        """Rows of a batch of n, counted from 1, and their times; of many rows some. ValueError where times decrease."""
+        """Rows of a batch of n, counted from 1, and their times; a subset of many. ValueError if times decrease."""
         if time is None:
             return []
         before = self.last
@@ -65,7 +65,7 @@ class RowTimes:
         return [(row + 1, times.shown(times.values[row])) for row in some]
 
     def keep(self, rows: Sequence[tuple[int, Any]]) -> None:
-        """Keep rows and their times; of too many every other one, and the last."""
+        """Store rows and their times; if there are too many, only every other one and the last."""
         self._kept += rows
         while len(self._kept) > _MOST:
             self._kept = self._kept[(len(self._kept) - 1) % 2 :: 2]
@@ -76,7 +76,7 @@ class RowTimes:
 
     @classmethod
     def from_list(cls, state: Sequence[Any]) -> RowTimes:
-        """The state of a list."""
+        """Restore the state from a list."""
         found = cls()
         found._kept = [(int(n), read_time(*kind)) for n, *kind in state]
         return found

@@ -1,4 +1,4 @@
-"""Whether new rows are like those of a reference: scores, and features where there are any."""
+"""Distribution shift of scores, and of features if given, between new rows and a reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..data.result import Result
 from ..data.types import FloatArray, IntArray
 from ..significance.result import holm
 
-#: Rows of a level below which levels are taken together.
+#: Number of rows below which levels are pooled.
 _FEWEST = 5.0
 
 
@@ -30,16 +30,16 @@ class ColumnShift(Result):
     Attributes
     ----------
     name : str
-        The column: ``"score"``, ``"score of …"`` of more than two classes, or the name of a feature.
+        The column: ``"score"``, ``"score of …"`` for more than two classes, or the name of a feature.
     statistic : float
-        Kolmogorov and Smirnov's largest difference of the distribution functions; of categories half the sum of
-        differences of their shares. In [0, 1].
+        Kolmogorov-Smirnov statistic, the largest difference of the distribution functions; for categories half the
+        sum of absolute differences of their shares. In [0, 1].
     pvalue : float
-        Its p-value (null: the same distribution), of categories by Pearson's test.
+        The p-value (null: the same distribution); for categories by Pearson's test.
     adjusted : float
         The p-value, adjusted for the number of columns (Holm).
     outside : float
-        Share of the new rows with a value beyond all of the reference, or a category that it has not.
+        Share of the new rows with a value outside the range of the reference, or a category not in it.
 
     See Also
     --------
@@ -65,20 +65,20 @@ class ColumnShift(Result):
 
     @property
     def summary(self) -> str:
-        """Whether it has shifted, and how much is outside."""
+        """Size of the shift, and the share of new rows outside the reference."""
         said = f"{printable(self.name)}: distributions differ by {self.statistic:.3f} (p {equals(self.adjusted)})"
         return f"{said}; {100 * self.outside:.3g} % of the new rows are outside the values of the reference."
 
 
 class RowsOfSample(NamedTuple):
-    """Weights of rows, whether they count repeats, and codes of groups."""
+    """Weights of rows, whether the weights count repeats, and codes of groups."""
 
     weights: FloatArray
     counted: bool
     groups: IntArray | None
 
     def independent(self, rank: FloatArray) -> float:
-        """How many independent rows tell as much about the mean of the ranks as these, in groups, do."""
+        """Effective sample size of the mean rank, given groups."""
         size = effective_size(self.weights, len(self.weights), integral=self.counted)
         if self.groups is None:
             return size
@@ -90,7 +90,7 @@ class RowsOfSample(NamedTuple):
 
 
 class BothSamples(NamedTuple):
-    """A column in both samples: codes of its ``size`` distinct values, in their order if they have one."""
+    """A column in both samples: codes of its ``size`` distinct values, ordered if the values are."""
 
     name: str
     reference: IntArray
@@ -99,12 +99,12 @@ class BothSamples(NamedTuple):
     ordered: bool
 
     def where(self, reference: IntArray, new: IntArray) -> BothSamples:
-        """Some rows of both."""
+        """Select rows of both samples."""
         return self._replace(reference=self.reference[reference], new=self.new[new])
 
 
 def shifts(reference: RowsOfSample, new: RowsOfSample, columns: list[BothSamples]) -> tuple[ColumnShift, ...]:
-    """Test each column, and adjust for their number."""
+    """Test each column, and adjust p-values for their number."""
     found = [_shift(reference, new, column) for column in columns]
     adjusted = holm(np.array([one.pvalue for one in found]))
     return tuple(replace(one, adjusted=float(p)) for one, p in zip(found, adjusted, strict=True))
@@ -117,7 +117,7 @@ def of_scores(name: str, reference: FloatArray, new: FloatArray) -> BothSamples:
 
 
 def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[BothSamples]:
-    """Judge the ``features`` argument: columns of the same names, for the reference and for the new rows."""
+    """Check the ``features`` argument: columns of the same names, for the reference and for the new rows."""
     if not isinstance(features, (tuple, list)) or len(features) != 2:
         raise TypeError(f"features must be a pair, of the reference and of the new rows; got {type(features).__name__}")
     both = []
@@ -138,7 +138,7 @@ def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[BothS
 
 
 def _order(key: tuple[str, Any]) -> tuple[bool, bool, Any]:
-    """Missing values first, then numbers, then others by their kind and text."""
+    """Sort key: missing values first, then numbers, then others by type and text."""
     kind, value = key
     number = _is_number(value)
     return value is not None, not number, value if number else f"{kind} {value}"

@@ -1,4 +1,4 @@
-"""`StartMixture`: the wealth of bets that may have begun at any row, which finds a change whenever it comes."""
+"""`StartMixture`: wealth of bets that begin at every row, to detect a change whenever it occurs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..significance.evalue import StatedRows
 
-#: Alternatives: log-odds ``a + b z`` in place of the stated z.
+#: Alternatives: log-odds ``a + b z`` instead of the predicted z.
 OFFSETS, SLOPES = (-1.2, -0.6, -0.3, -0.15, 0.15, 0.3, 0.6, 1.2), (0.5, 0.7, 0.85, 1.2, 1.45, 2.0)
 _A = np.array([*OFFSETS, *(0.0 for _ in SLOPES)])
 _B = np.array([*(1.0 for _ in OFFSETS), *SLOPES])
 _PAIRS = tuple(zip(_A.tolist(), (_B - 1).tolist(), strict=True))
 _TOGETHER = 1 << 13
-#: Bets before which those of a monitor without a horizon begin about alike.
+#: Number of bets up to which weights of a monitor without a horizon are about equal.
 _EARLY = 1000
 _ARRAYS = ("log_parts", "won", "lowest", "lowest_at")
 
 
 class StartMixture:
-    r"""Bets of a few fixed alternatives, each begun at every row with a small part of the wealth.
+    r"""Bets on a few fixed alternatives, each begun at every row with a small part of the wealth.
 
     With :math:`R_\theta \leftarrow (R_\theta + w_n) \, q_\theta(y_n) / p(y_n)` the wealth after n bets is the mean of
-    :math:`R_\theta` plus :math:`1 - \sum w`, a nonnegative martingale from 1 where outcomes follow p. Weights w are
+    :math:`R_\theta` plus :math:`1 - \sum w`, a nonnegative martingale starting at 1 if outcomes follow p. Weights w are
     1/N for a horizon of N bets, else ``v(n - 1) - v(n)`` with ``v(n) = 1 / (1 + log(1 + n / 1000))``, which is about
     ``1 / (n log² n)``.
 
@@ -35,11 +35,11 @@ class StartMixture:
     horizon : int or None
     n_bets : int
     log_parts : ndarray of shape (E,)
-        Logarithm of each alternative's R; ∞ once an outcome had stated probability 0.
+        Logarithm of each alternative's R; ∞ once an outcome had predicted probability 0.
     won, lowest : ndarray of shape (E,)
-        Logarithm of the product of each alternative's likelihood ratios, and the least that it ever was.
+        Logarithm of the product of each alternative's likelihood ratios, and its minimum so far.
     lowest_at : ndarray of int, shape (E,)
-        The number of bets then: where this alternative fits from.
+        Number of bets at the minimum, from where on this alternative fits.
     largest : float
         Largest weight so far.
     """
@@ -58,10 +58,10 @@ class StartMixture:
         weights: FloatArray | None = None,
         group_starts: IntArray | None = None,
     ) -> FloatArray:
-        """Take rows one after the other; log wealth after each bet, (1, n).
+        """Bet on rows in order; return the log wealth after each bet, (1, n).
 
-        A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
-        Rows of one group are one bet, the mean of theirs.
+        A row's log ratio is multiplied by its weight over the largest so far: a power of at most 1 is at most 1 on
+        average. Rows of one group are one bet, with the mean of their ratios.
         """
         stated = StatedRows.of(scores, happened, weights, self.largest)
         n = scores.size
@@ -79,7 +79,7 @@ class StartMixture:
         return np.concatenate(parts)[None]
 
     def _bets(self, ratio: FloatArray) -> FloatArray:
-        """Take log ratios (E, n), and return the log wealth after each."""
+        """Bet with log ratios (E, n), and return the log wealth after each."""
         n = np.arange(self.n_bets + 1, self.n_bets + ratio.shape[1] + 1)
         total = np.cumsum(ratio, axis=1)
         before = np.concatenate([np.zeros((_A.size, 1)), total[:, :-1]], axis=1)
@@ -99,7 +99,7 @@ class StartMixture:
         return np.asarray(np.logaddexp(mean, left))
 
     def one(self, score: float, *, happened: bool) -> float:
-        """Take one row of weight 1, and return the log wealth: what :meth:`path` says, without arrays."""
+        """Bet on one row of weight 1, and return the log wealth: as :meth:`path`, without arrays."""
         n = self.n_bets = self.n_bets + 1
         self.largest = max(self.largest, 1.0)
         power = 1.0 / self.largest
@@ -135,7 +135,7 @@ class StartMixture:
 
     @property
     def since(self) -> int:
-        """Bets before the change, as the alternative that fits best since then says."""
+        """Number of bets before the change, according to the best-fitting alternative."""
         return int(self.lowest_at[np.argmax(self.won - self.lowest)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class StartMixture:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> StartMixture:
-        """The state of a dictionary; KeyError, TypeError or ValueError where it is none."""
+        """Restore the state from a dictionary; KeyError, TypeError or ValueError if it is invalid."""
         found = cls(None if state["horizon"] is None else int(state["horizon"]))
         found.n_bets, found.largest = int(state["n_bets"]), float(state["largest"])
         for name in _ARRAYS:
@@ -162,7 +162,7 @@ class StartMixture:
 
 
 def _written(value: float) -> float | str:
-    """A number as JSON can hold it."""
+    """Convert a number to a value that JSON supports."""
     return value if math.isfinite(value) else str(value)
 
 
