@@ -141,8 +141,8 @@ def estimate(
     ------
     ValueError, TypeError
         As :func:`calibration_error`. If ``assume`` is not ``"smooth"``, also for ``groups``, weights that are not
-        whole numbers, ``norm=inf``, notions with ``average="max"``, and the canonical and the drawn-class notion: its
-        theorems require independent rows of equal weight.
+        whole numbers, ``norm=inf``, notions with ``average="max"``, ordinal, of several labels, canonical and of the
+        drawn class: its theorems require independent rows of equal weight.
 
     See Also
     --------

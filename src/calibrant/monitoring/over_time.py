@@ -107,7 +107,7 @@ def calibration_over_time(
     Clifford). At most 20 million numbers are drawn per course; beyond these the test uses a bound from the saddlepoint
     tails of sums of outcomes of each period, and of all up to it, and for signs of groups as many draws as needed.
 
-    The interval of the time of a change contains the times whose likelihood ratio is less than
+    The interval of the time of a change contains the times whose likelihood ratio is at most
     :math:`-2 \log(1 - \sqrt{\text{level}})` below the largest (7.4 for 95 %). Intervals of gaps before and after treat
     the time of the change as known.
 
