@@ -75,8 +75,8 @@ class SegmentCalibrator(Calibrator):
     then searched one by one as by :func:`calibrant.find_segments`, each given the map and the earlier segments. Each
     shifts the logits of its rows:
 
-    .. math:: \log r_{ik} = \log q_{ik} + \beta_k + \sum_{j:\, i \in S_j} \gamma_{jk} + \text{const}, \qquad
-        \gamma_{jk}, \beta_k \sim N(0, \sigma^2), \; \sum_k \gamma_{jk} = 0
+    .. math:: & \log r_{ik} = \log q_{ik} + \beta_k + \sum_{j:\, i \in S_j} \gamma_{jk} + \text{const}, \\
+        & \gamma_{jk}, \beta_k \sim N(0, \sigma^2), \; \sum_k \gamma_{jk} = 0
 
     All offsets are fitted jointly, with σ by empirical Bayes. The result is :math:`(1 - a)\, q + a\, r`. The weight a
     is that of a change in :class:`AutoCalibrator`, :math:`(1 - \tfrac c2 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+`,

@@ -62,8 +62,8 @@ class SubgroupCalibrator(Calibrator):
 
     The common calibrator gives logits :math:`z = \log q`; those of subgroup g are
 
-    .. math:: z + a_g (z - c) + \gamma_g, \qquad a_g \sim N(\bar a, \sigma_a^2),\;
-        \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
+    .. math:: & z + a_g (z - c) + \gamma_g, \\
+        & a_g \sim N(\bar a, \sigma_a^2),\; \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
 
     with c the mean of z; for two classes, these are a slope and a shift of the log odds. The variation between
     subgroups, σ, is estimated from all of them (empirical Bayes) and determines the shrinkage: a subgroup stays close

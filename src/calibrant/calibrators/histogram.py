@@ -173,8 +173,8 @@ class HistogramBinning(Streamed, UnitMap):
 class BayesianBinning(UnitMap):
     r"""Bayesian binning into quantiles (BBQ): an average over histogram binnings, weighted by their evidence.
 
-    .. math:: P(1 \mid s) = \sum_M w_M\, \frac{m_{M,b} + \alpha_{M,b}}{n_{M,b} + N/B_M}, \qquad
-        \log w_M = \sum_b \log \frac{B(m_b + \alpha_b,\; n_b - m_b + \beta_b)}{B(\alpha_b, \beta_b)} + const.
+    .. math:: & P(1 \mid s) = \sum_M w_M\, \frac{m_{M,b} + \alpha_{M,b}}{n_{M,b} + N/B_M}, \\
+        & \log w_M = \sum_b \log \frac{B(m_b + \alpha_b,\; n_b - m_b + \beta_b)}{B(\alpha_b, \beta_b)} + const.
 
     Model M has B quantile bins; the frequency of bin b has a Beta prior with ``α_b = N p_b / B``,
     ``β_b = N (1 - p_b) / B``, where p_b is the middle of the bin.

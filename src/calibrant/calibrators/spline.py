@@ -42,8 +42,8 @@ class SplineCalibrator(LaplaceMap):
     Increasing coefficients of B-splines give an increasing map. It is shrunk towards straight lines, that is, towards
     Platt scaling:
 
-    .. math:: \min_\beta\; \text{mean log-loss} + \frac{\alpha}{2 n} \sum_j (s_{j+1} - s_j)^2, \qquad
-        s_j = \frac{\beta_{j+1} - \beta_j}{\xi_{j+1} - \xi_j} \ge 0
+    .. math:: & \min_\beta\; \text{mean log-loss} + \frac{\alpha}{2 n} \sum_j (s_{j+1} - s_j)^2, \\
+        & s_j = \frac{\beta_{j+1} - \beta_j}{\xi_{j+1} - \xi_j} \ge 0
 
     where ξ are the Greville abscissae, so that s is the slope, and α is the precision of a normal prior on its changes.
 
@@ -165,8 +165,8 @@ class OrderPreserving(Calibrator):
     largest one, so that the second choice and unlikely classes can be over-confident by different amounts. The order of
     the classes in every row is preserved, so accuracy and every top-k accuracy are unchanged.
 
-    .. math:: \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2
-        + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
+    .. math:: & \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2 \\
+        & \quad + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
 
     where β are the slopes of g. The normal prior is centred at the identity for the first slope, with precision α for
     changes of slope. A large α gives temperature scaling.

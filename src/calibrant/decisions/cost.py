@@ -252,9 +252,9 @@ def expected_cost(
 ) -> ExpectedCost:
     r"""Cost of the decisions based on the probabilities, compared with alternatives.
 
-    .. math:: a_i = \arg\min_a \sum_k p_{ik} C_{ka}, \qquad
-              \text{realised} = \frac{\sum_i w_i C_{y_i a_i}}{\sum_i w_i}, \qquad
-              \text{stated} = \frac{\sum_i w_i \sum_k p_{ik} C_{k a_i}}{\sum_i w_i}
+    .. math:: & a_i = \arg\min_a \sum_k p_{ik} C_{ka}, \\
+              & \text{realised} = \frac{\sum_i w_i C_{y_i a_i}}{\sum_i w_i}, \\
+              & \text{stated} = \frac{\sum_i w_i \sum_k p_{ik} C_{k a_i}}{\sum_i w_i}
 
     Parameters
     ----------

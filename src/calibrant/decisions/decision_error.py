@@ -130,8 +130,8 @@ def decision_calibration_error(
 
     With ĝ the recalibration map and v the density of decision thresholds,
 
-    .. math:: \text{error} = \frac{\sum_i w_i v(s_i)\, |\hat g(s_i) - s_i|}{\sum_i w_i v(s_i)}, \qquad
-              \text{regret} = \frac{1}{\sum_i w_i} \sum_i w_i \int_{s_i}^{\hat g(s_i)} v(c)\, (\hat g(s_i) - c)\, dc
+    .. math:: & \text{error} = \frac{\sum_i w_i v(s_i)\, |\hat g(s_i) - s_i|}{\sum_i w_i v(s_i)}, \\
+              & \text{regret} = \frac{1}{\sum_i w_i} \sum_i w_i \int_{s_i}^{\hat g(s_i)} v(c)\, (\hat g(s_i) - c)\, dc
               \Big/ \int_0^1 v(c)\, dc
 
     Acting at threshold c costs c for an outcome of 0, and not acting ``1 - c`` for one of 1: acting on s instead of g

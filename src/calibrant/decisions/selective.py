@@ -124,9 +124,9 @@ def risk_coverage(
 
     With rows in decreasing order of confidence and ℓ = 1 where the predicted class is wrong,
 
-    .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i, \qquad
-              \mathrm{AUGRC} = \frac{1}{n^2} \sum_i \ell_i \big(n - i + \tfrac12\big)
-              = \tfrac12 r^2 + r (1 - r)(1 - \mathrm{AUROC}),
+    .. math:: & \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i, \\
+              & \mathrm{AUGRC} = \frac{1}{n^2} \sum_i \ell_i \big(n - i + \tfrac12\big) \\
+              & \quad = \tfrac12 r^2 + r (1 - r)(1 - \mathrm{AUROC}),
 
     with r the error rate and AUROC that of the confidence for correct predictions. Ties in confidence are averaged
     exactly over all orders.

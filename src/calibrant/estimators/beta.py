@@ -60,9 +60,9 @@ def _boundary(x: FloatArray, h: float) -> FloatArray:
 class BetaKernel(CellEstimator):
     r"""Calibration error from frequencies smoothed by Beta kernels, with each sample's own share left out.
 
-    .. math:: \Big(\frac1n \sum_j |\hat E_j - s_j|^p\Big)^{1/p}, \qquad
-        \hat E_j = \frac{\sum_{i \ne j} k_i(s_j)\, o_i}{\sum_{i \ne j} k_i(s_j)}, \qquad
-        k_i = \text{density of } \mathrm{Beta}\Big(\frac{s_i}{h} + 1, \frac{1 - s_i}{h} + 1\Big)
+    .. math:: & \Big(\frac1n \sum_j |\hat E_j - s_j|^p\Big)^{1/p}, \\
+        & \hat E_j = \frac{\sum_{i \ne j} k_i(s_j)\, o_i}{\sum_{i \ne j} k_i(s_j)}, \\
+        & k_i = \text{density of } \mathrm{Beta}\Big(\frac{s_i}{h} + 1, \frac{1 - s_i}{h} + 1\Big)
 
     These are the marginal and confidence versions of Popordanoska et al.'s estimator (their sum over classes is K
     times the class-wise error here), with the parameters at the data point as in their code. Posocco & Bonnefoy call

@@ -45,8 +45,8 @@ class Fold(NamedTuple):
 class CrossFit(Estimator):
     r"""Cross-fitted calibration error: a lower bound in expectation, with any scikit-learn recalibration map.
 
-    .. math:: p = 1: \quad \frac1n \sum_i \operatorname{sign}\big(\hat g_{-f(i)}(s_i) - s_i\big)\,(o_i - s_i), \qquad
-        p = 2: \quad \frac1n \sum_i \big[2 \delta_i (o_i - s_i) - \delta_i^2\big], \quad
+    .. math:: & p = 1: \quad \frac1n \sum_i \operatorname{sign}\big(\hat g_{-f(i)}(s_i) - s_i\big)\,(o_i - s_i), \\
+        & p = 2: \quad \frac1n \sum_i \big[2 \delta_i (o_i - s_i) - \delta_i^2\big], \quad
         \delta_i = \hat g_{-f(i)}(s_i) - s_i
 
     where ĝ estimates P(o = 1 | s) from the folds that do not contain sample i.

@@ -87,8 +87,8 @@ class EmpiricalBayes(PosteriorEstimator):
 
     The recalibration map is logistic in smooth functions of the score,
 
-    .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
-              + \theta_z z + \sum_a \theta_a [s = a],
+    .. math:: & \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 \\
+              & \quad + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u) + \theta_z z + \sum_a \theta_a [s = a],
 
     with the rank u of the score, its standardised logit ``z = (l - c mean l) / sd l``, ``c = min(1, 300 / n)``, and
     ``K = 2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2`` (rounded up). The slope pivots about the mean logit for few rows,

@@ -20,8 +20,8 @@ STATISTICS = ("ks", "kuiper")
 class Cumulative(CellEstimator):
     r"""Calibration error without bins or bandwidth: the largest deviation of the cumulative sum of residuals.
 
-    .. math:: C(t) = \frac{\sum_{i:\, s_i \le t} w_i\,(o_i - s_i)}{\sum_i w_i}, \qquad
-        \text{ks} = \sup_t |C(t)|, \qquad \text{kuiper} = \sup_t C(t) - \inf_t C(t)
+    .. math:: & C(t) = \frac{\sum_{i:\, s_i \le t} w_i\,(o_i - s_i)}{\sum_i w_i}, \\
+        & \text{ks} = \sup_t |C(t)|, \qquad \text{kuiper} = \sup_t C(t) - \inf_t C(t)
 
     with C = 0 before the first score. ``"ks"`` is the KS calibration error, also called ECCE-MAD; ``"kuiper"``, the
     range, is ECCE-R: the largest \|sum of residuals\| over any interval of scores.
@@ -95,8 +95,8 @@ _BLOCK = 1 << 14
 class Isotonic(CellEstimator):
     r"""Calibration error against the isotonic fit, which finds bins and their number from the data (CORP).
 
-    .. math:: \Big(\frac{\sum_i w_i\,|\hat o(s_i) - s_i|^p}{\sum_i w_i}\Big)^{1/p}, \qquad
-        \hat o = \arg\min_{g \text{ non-decreasing}} \sum_i w_i\,(o_i - g(s_i))^2
+    .. math:: & \Big(\frac{\sum_i w_i\,|\hat o(s_i) - s_i|^p}{\sum_i w_i}\Big)^{1/p}, \\
+        & \hat o = \arg\min_{g \text{ non-decreasing}} \sum_i w_i\,(o_i - g(s_i))^2
 
     The fit, by the pool-adjacent-violators algorithm, is the mean outcome of blocks of neighbouring scores, and is
     therefore calibrated. It is valid where P(o = 1 | s) does not decrease with s.

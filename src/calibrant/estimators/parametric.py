@@ -27,8 +27,8 @@ PRIOR_SDS = (0.1, 0.3, 1.0, 3.0)
 class Parametric(CellEstimator):
     r"""Calibration error of a parametric recalibration map, shrunk towards the identity.
 
-    .. math:: \Big(\frac1n \sum_i |g(s_i) - s_i|^p\Big)^{1/p}, \qquad
-        \operatorname{logit} g(s) = \ell + \sum_k \theta_k z_k(\ell), \quad \ell = \operatorname{logit} s
+    .. math:: & \Big(\frac1n \sum_i |g(s_i) - s_i|^p\Big)^{1/p}, \\
+        & \operatorname{logit} g(s) = \ell + \sum_k \theta_k z_k(\ell), \quad \ell = \operatorname{logit} s
 
     with θ maximising ``Σ log-likelihood - shrinkage/2 · |θ|²``. The z are deviations from the identity, each
     orthogonal to those before it over the sample and of mean square 1, so that θ_k is the root mean square change of

@@ -33,9 +33,9 @@ _BLOCK = 1 << 17
 class Smooth(GridEstimator):
     r"""Smooth calibration error smECE: a kernel estimate that chooses its own bandwidth.
 
-    .. math:: \mathrm{smECE}_\sigma = \int_0^1 |\hat r_\sigma(t)|\,dt, \qquad
-        \hat r_\sigma(t) = \frac{\sum_i w_i\,(o_i - s_i)\,\tilde K_\sigma(t, s_i)}{\sum_i w_i}, \qquad
-        \mathrm{smECE} = \mathrm{smECE}_{\sigma^*} = \sigma^*
+    .. math:: & \mathrm{smECE}_\sigma = \int_0^1 |\hat r_\sigma(t)|\,dt, \\
+        & \hat r_\sigma(t) = \frac{\sum_i w_i\,(o_i - s_i)\,\tilde K_\sigma(t, s_i)}{\sum_i w_i}, \\
+        & \mathrm{smECE} = \mathrm{smECE}_{\sigma^*} = \sigma^*
 
     with the Gaussian kernel of standard deviation σ mirrored at 0 and at 1. smECE_σ does not increase with σ, so there
     is exactly one σ* at which it equals σ.

@@ -29,8 +29,8 @@ _STRATEGIES = ("uniform", "quantile")
 class Sweep(CellEstimator):
     r"""Binned calibration error with the number of bins found by a monotonic sweep (ECE_SWEEP).
 
-    .. math:: \Big(\sum_{j=1}^{b^*} \frac{n_j}{n}\,\big|\bar o_j - \bar s_j\big|^p\Big)^{1/p}, \qquad
-        b^* = \max\{b : \bar o_1 \le \dots \le \bar o_{b'} \text{ for every } b' \le b\}
+    .. math:: & \Big(\sum_{j=1}^{b^*} \frac{n_j}{n}\,\big|\bar o_j - \bar s_j\big|^p\Big)^{1/p}, \\
+        & b^* = \max\{b : \bar o_1 \le \dots \le \bar o_{b'} \text{ for every } b' \le b\}
 
     Bins are added one at a time until the observed frequency of some bin is below that of the previous bin;
     the last number of bins before that is used.

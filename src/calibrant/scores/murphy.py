@@ -209,8 +209,8 @@ def brier_curve(
 ) -> BrierCurve:
     r"""Brier curve: expected loss over the cost proportion c, where c is the threshold (Hernández-Orallo et al. 2011).
 
-    .. math:: B(c) = 2\,\{(1-c)\, \pi_1 F_1(c) + c\, \pi_0 (1 - F_0(c))\}, \qquad
-        \int_0^1 B(c)\, dc = \overline{(p - o)^2}
+    .. math:: & B(c) = 2\,\{(1-c)\, \pi_1 F_1(c) + c\, \pi_0 (1 - F_0(c))\}, \\
+        & \int_0^1 B(c)\, dc = \overline{(p - o)^2}
 
     A miss costs 2 (1 - c) and a false alarm 2 c; F₁ and F₀ are the shares of positives and of negatives with
     probabilities up to c, and π₁ and π₀ the class proportions. So the curve shows at which costs the Brier score

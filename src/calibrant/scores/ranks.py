@@ -130,10 +130,10 @@ def rank_models(
 ) -> ModelRanks:
     r"""Compare models over several data sets by their ranks (Friedman 1937; Nemenyi 1963; Demšar 2006).
 
-    .. math:: \chi^2_F = \frac{12 N}{k (k+1)} \Big(\sum_j R_j^2 - \frac{k (k+1)^2}{4}\Big) \Big/
-        \Big(1 - \frac{\sum (t^3 - t)}{N k (k^2 - 1)}\Big), \qquad
-        F_F = \frac{(N-1)\,\chi^2_F}{N (k-1) - \chi^2_F}, \qquad
-        \mathrm{CD} = q_\alpha \sqrt{\frac{k (k+1)}{6N}}
+    .. math:: & \chi^2_F = \frac{12 N}{k (k+1)} \Big(\sum_j R_j^2 - \frac{k (k+1)^2}{4}\Big) \Big/
+        \Big(1 - \frac{\sum (t^3 - t)}{N k (k^2 - 1)}\Big), \\
+        & F_F = \frac{(N-1)\,\chi^2_F}{N (k-1) - \chi^2_F}, \\
+        & \mathrm{CD} = q_\alpha \sqrt{\frac{k (k+1)}{6N}}
 
     for k models on N data sets, :math:`R_j` their average ranks, t the sizes of ties, and :math:`q_\alpha` the quantile
     of the studentised range of k means with infinite degrees of freedom, divided by √2.

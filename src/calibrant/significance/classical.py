@@ -58,8 +58,8 @@ def spiegelhalter_test(
 ) -> TestResult:
     r"""Spiegelhalter's z-test of whether the Brier score equals its expectation under the probabilities.
 
-    .. math:: z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2,
-              \quad E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
+    .. math:: & z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2, \\
+              & E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
 
     The test is two-sided, by the normal distribution. It cannot detect errors that leave the Brier score as expected.
 
