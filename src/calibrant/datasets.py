@@ -277,8 +277,8 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
         The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
         too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
         ``"network"``: scores of a neural network on new rows, in place of the survey's own network, which is not
-        published either. Its classes are normal in two features; it is scikit-learn's, has 16 hidden units, and is
-        always the same, fitted to 300 rows.
+        published either. The classes are normal in two features; the network is scikit-learn's, with 16 hidden units,
+        and always the same, fitted to 300 rows.
     random_state : int, Generator or None, default None
         Seed or generator; with None every call draws differently.
 
@@ -401,7 +401,7 @@ def survey_restored(scores: Any) -> FloatArray:
 
 @cache
 def _survey_truth(case: str) -> float:
-    """``E|P(class 1 | s) - s|`` by the trapezoid rule over x; the integrand is smooth unless the gap changes sign."""
+    """``E|P(class 1 | s) - s|`` by the trapezoid rule; the integrand is smooth except where the gap changes sign."""
     x = np.linspace(-500, 500, 2_000_001)
     density = np.exp(_survey_log_densities(x)[:, :2]).mean(axis=1)
     scores = 1 / (1 + np.exp(-_SURVEY_SLOPES[case] * x))

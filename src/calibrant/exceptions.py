@@ -72,7 +72,7 @@ class ScoreWarning(CalibrantWarning):
 
 
 class UndefinedErrorWarning(CalibrantWarning):
-    """Warning that an estimate is undefined for the given rows, and NaN is returned; the message says which.
+    """Warning that an estimate is undefined for the given rows, and NaN is returned; the message names the estimator.
 
     See Also
     --------

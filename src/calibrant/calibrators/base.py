@@ -414,7 +414,7 @@ def needs_fitted(attribute: str) -> Callable[[Method], Method]:
 
 
 def average(members: FittedWithScores, weights: FloatArray) -> FloatArray:
-    """Probabilities (n, K) of several fitted calibrators: merged by their own rule if all share one, else averaged."""
+    """Probabilities (n, K) of fitted calibrators: merged by their own rule if all share one, else by weighted mean."""
     first = members[0][0]
     if all(type(one) is type(first) and one._merges for one, _, _ in members):
         return np.asarray(first._merged(members, weights))

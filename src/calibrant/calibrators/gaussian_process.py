@@ -78,8 +78,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
 
     Notes
     -----
-    Fits any smooth map, including decreasing ones; beyond the observed scores it is linear in the log odds. There is no
-    ``predict_interval``: a posterior given a, b and ℓ, which are chosen on the same rows, is too narrow. Inducing
+    Fits any smooth map, including decreasing ones; beyond the observed scores it becomes linear in the log odds. There
+    is no ``predict_interval``: a posterior given a, b and ℓ, which are chosen on the same rows, is too narrow. Inducing
     points are chosen by a pivoted Cholesky factor, until they leave less than 1e-6 of the kernel's variance anywhere
     (at most 100 points); to this precision the fit equals that of the full process. Merging distinct scores shifts them
     by less than a 2000th of the ranks. Cost: O(n log n), and about seventy fits of about six steps of

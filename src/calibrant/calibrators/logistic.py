@@ -143,7 +143,7 @@ class PlattScaling(LaplaceMap):
         .. math:: a = \frac{m_1 - m_0}{v}, \qquad b = \log\frac{n_1}{n_0} - a\,\frac{m_1 + m_0}{2}
 
         This is linear discriminant analysis of one feature, exactly so with ``smoothing=False``; with smoothing a row
-        counts for both classes, according to its target. On normal scores both solvers converge to the same map, and
+        counts for both classes, according to its target. On such scores both solvers converge to the same map, and
         this one has less variance (Efron 1975); on others it is biased for any number of rows. It is finite if scores
         separate the classes, and gives the base rate if all scores are equal. It has no prior.
 

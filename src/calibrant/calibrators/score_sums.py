@@ -112,11 +112,11 @@ class Streamed(Calibrator):
     ) -> Self:
         """Fit the map incrementally: to these rows and all earlier ones.
 
-        The map depends neither on the batches nor on their order. With two classes and up to 10,000 distinct scores it
-        equals that of a single ``fit``; with more, scores are represented by the means of about 7,000 cells. With more
-        classes (temperature scaling), the log-loss is interpolated between 102 temperatures, and the temperature is
-        accurate to about 1e-5 (relative). Calibrators that were fitted in this way to different rows can be added:
-        ``a + b``. The sums are not part of a saved calibrator.
+        Without decay, the map depends neither on the batches nor on their order. With two classes and up to 10,000
+        distinct scores it equals that of a single ``fit``; with more, scores are represented by the means of about
+        7,000 cells. With more classes (temperature scaling), the log-loss is interpolated between 102 temperatures, and
+        the temperature is accurate to about 1e-5 (relative). Calibrators that were fitted in this way to different rows
+        can be added: ``a + b``. The sums are not part of a saved calibrator.
 
         Parameters
         ----------

@@ -209,9 +209,9 @@ class AutoCalibrator(Calibrator):
     Weights are proportional to :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, with losses on held-out rows;
     for two classes, ensemble temperature has a prior factor of :math:`e^2`. The average has total weight :math:`(1 -
     \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+`, with its gain over the original scores, to which m rows
-    effectively contribute; or, if smaller, the weight by the other proper score, with 1/20 for ½. The original scores
-    have the rest. Changes that are not supported by both the log-loss and the Brier score, or only by a few rows, are
-    not made; with many rows only the best candidates remain.
+    effectively contribute; or, if smaller, the weight by the other proper score, with 1/20 in place of ½. The original
+    scores have the rest. Changes that are not supported by both the log-loss and the Brier score, or only by a few
+    rows, are not made; with many rows only the best candidates remain.
 
     Within :class:`CalibratedModel`, the probabilities of the folds are combined by the average of their mean and their
     geometric mean, because the mean is under-confident where classifiers differ.

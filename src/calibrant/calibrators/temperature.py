@@ -419,7 +419,7 @@ class _TemperatureLoss:
 
 
 def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
-    """Non-negative weights with sum 1 that minimise ``-mean log(seen @ u)``; their violation, and number of steps.
+    """Non-negative weights with sum 1 that minimise ``-mean log(seen @ u)``; violation of optimality, number of steps.
 
     With the sum of the weights added to the objective, its minimum over all non-negative weights has sum 1: the bounds
     are the only constraints, and Newton's method with bounds solves the problem.

@@ -227,7 +227,7 @@ def field(column: str) -> Any:
 
 
 def is_blank(columns: Sequence[str]) -> Any:
-    """Whether a line is blank: all fields are null, and the first may hold spaces."""
+    """Whether a line is blank: all fields are null, except that the first may hold spaces."""
     import polars as pl
 
     return pl.all_horizontal(field(columns[0]).is_null(), *(pl.col(c).is_null() for c in columns[1:]))

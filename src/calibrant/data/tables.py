@@ -39,7 +39,7 @@ class Headed:
         self.columns = columns
 
     def find(self, pattern: str, role: str) -> list[str]:
-        """Columns that match a name or a glob; ValueError lists the columns if there are none."""
+        """Columns that match a name or a glob; ValueError lists available columns if none matches."""
         found = [pattern] if pattern in self.columns else [c for c in self.columns if fnmatchcase(c, pattern)]
         if not found:
             raise ValueError(

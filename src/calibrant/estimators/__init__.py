@@ -1,6 +1,6 @@
 """Estimators of the calibration error: frozen dataclasses that validate their parameters.
 
-Custom estimators derive from `CellEstimator` and read the sums defined here.
+Custom estimators derive from `CellEstimator` and read the sums exported here.
 """
 
 import lazy_loader

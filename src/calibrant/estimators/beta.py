@@ -150,7 +150,7 @@ class BetaKernel(CellEstimator):
         return float(_LOO_BANDWIDTHS[int(np.argmax(likelihood))])
 
     def read(self, sums: AxisCounts, norm: float) -> FloatArray:
-        """``errorᵖ`` of the smoothed frequencies: on the grid of θ, or over all pairs for a maximum and few samples."""
+        """``errorᵖ`` of the smoothed frequencies: on the grid of θ, or over all pairs for a maximum or few samples."""
         shape = np.shape(sums.cells)
         rows = sums if shape else sums[None]
         widths, size = self._h(rows), rows.effective_size

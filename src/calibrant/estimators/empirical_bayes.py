@@ -288,7 +288,7 @@ def _at(on: AnyArray, mass: FloatArray, cell: IntArray, k: int) -> FloatArray:
 
 
 def _piles(mass: FloatArray, total: FloatArray, beside: AnyArray) -> Iterator[AnyArray]:
-    """Nodes (R, m) of the heavy scores inside the domain, the heaviest first, for samples of total size.
+    """Nodes (R, m) of the heavy scores inside the domain, the heaviest first, for samples of size ``total``.
 
     A score lies on two nodes. It is heavy if it has 1 to 20 % of the rows, at least eight of them, and five times as
     many as share a score with a row elsewhere on average: if all scores have many rows, none is heavy.

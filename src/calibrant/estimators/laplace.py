@@ -284,7 +284,7 @@ class RankCells:
 
 @dataclass(frozen=True, eq=False)
 class CosineCounts(Counts):
-    """Counts whose first columns are cosines, with products that are sums: ``waves`` (R, m, 2K - 1), and the others."""
+    """Counts with cosines as first columns, whose products are sums: ``waves`` (R, m, 2K - 1), and the others."""
 
     waves: FloatArray
     others: FloatArray

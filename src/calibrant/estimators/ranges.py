@@ -1,4 +1,4 @@
-"""Locally miscalibrated ranges of scores, found where the evidence for one exceeds that of a smooth map only.
+"""Locally miscalibrated ranges of scores, found where the evidence for one exceeds that of a smooth map alone.
 
 A smooth map that follows a gap on a few scores is rough everywhere. Where the data support it, a range of neighbouring
 cells therefore has its own coefficient, as heavy scores have, so that the rest may be calibrated.

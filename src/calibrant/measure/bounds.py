@@ -81,7 +81,7 @@ from .question import Question
 
 #: Number of rows before the first bet, and factor by which it grows from one fit of the signs to the next.
 _FIRST, _GROWTH = 8, 1.25
-#: Largest bet, as a share of 1 / (1 + m), at which one row can lose all wealth.
+#: Largest bet, as a share of 1 / (1 + m), the bet at which one row can lose all wealth.
 _LARGEST = 0.9
 #: Finest bins: 2⁸ of equal mass; and minimum number of rows per bin.
 _FINEST, _ROWS = 8, 3
@@ -163,7 +163,7 @@ def _parts(problems: list[Problem], *, shared: bool) -> Iterator[Part]:
 def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> float:
     """Lower bound, of level ``1 - delta``, of the mean over rows of ``|gap|`` (for K classes, of half its sum).
 
-    Cost O(orders · n log n) per class; four orders of the rows, one for 10⁵ rows.
+    Cost O(orders · n log n) per class; four orders of the rows, one beyond 10⁵ rows.
     """
     from scipy.optimize import brentq
     from scipy.special import logsumexp

@@ -141,8 +141,8 @@ def estimate(
     ------
     ValueError, TypeError
         As :func:`calibration_error`. If ``assume`` is not ``"smooth"``, also for ``groups``, weights that are not
-        whole numbers, ``norm=inf``, notions with ``average="max"``, ordinal, of several labels, canonical and of the
-        drawn class: its theorems require independent rows of equal weight.
+        whole numbers, ``norm=inf``, notions with ``average="max"``, and the ordinal, multilabel, canonical and
+        drawn-class notions: its theorems require independent rows of equal weight.
 
     See Also
     --------
@@ -173,8 +173,8 @@ def estimate(
     bets on the sign of the gap, learnt from earlier rows, win more than chance allows. Without an assumption the upper
     end is near the mean of ``|outcome - score|`` (lower for repeated scores), since without repeated scores
     deterministic outcomes are indistinguishable from random ones. ``.calibrated`` is None. See docs/assumptions.md for
-    theorems, proofs and simulated coverage. Cost O(n log n) per class and per order of the rows: four orders, one for
-    10⁵ rows.
+    theorems, proofs and simulated coverage. Cost O(n log n) per class and per order of the rows: four orders, one
+    beyond 10⁵ rows.
 
     Examples
     --------

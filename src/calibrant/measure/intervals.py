@@ -107,9 +107,9 @@ def _above(level: float) -> tuple[FloatArray, FloatArray]:
     return nodes, high
 
 
-#: Maximum size of the numbers drawn at a time, and minimum number of samples.
+#: Most numbers drawn at a time, and minimum number of samples.
 _MOST, _LEAST = 1 << 22, 100
-#: Size of the numbers read at a time.
+#: Most numbers read at a time.
 _TOGETHER = 1 << 19
 _RESIDUALS = ResidualKernel(space="score")
 

@@ -217,7 +217,7 @@ class CalibrationMonitor(Drawn):
 
     @property
     def _look_times(self) -> tuple[Any, ...]:
-        """Time of the first row, then of the last row of each such update; empty if one has no time."""
+        """Time of the first row, then of the last row at each entry of :attr:`history`; empty if one has no time."""
         times = tuple(time for *_, time in self._history)
         return (self._times.at(0), *times) if times and None not in times else ()
 
@@ -312,7 +312,7 @@ class CalibrationMonitor(Drawn):
         Raises
         ------
         ValueError
-            For a monitor with groups, a notion object other than ``ClassSpecific``, or keys not strings or integers.
+            For groups, a notion object other than ``ClassSpecific``, or keys other than strings and integers.
         """
         if self._groups is not None and self._groups.size:
             raise ValueError(

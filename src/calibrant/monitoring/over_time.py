@@ -55,7 +55,7 @@ def calibration_over_time(
     ----------
     time : array-like of shape (n,), or name of a column
         Time of each row, in any order: dates, datetimes (of one time zone, in local time), ISO 8601 strings, or
-        numbers, without missing values. If ``y_true`` is a Predictions object, pass it by keyword.
+        numbers, without missing values. If ``y_true`` is a Predictions object, pass ``time`` by keyword.
     every : {"auto", "hour", "day", "week", "month", "quarter", "year"} or int, default "auto"
         Length of a period: a calendar period (weeks begin on Monday), or a number of rows; rows with equal times stay
         together, and remaining rows belong to the last period. ``"auto"``: the shortest calendar period with at most 60

@@ -25,7 +25,7 @@ CALENDAR = {
 }
 #: Days from the Monday before 1970-01-01 to 1970-01-01.
 _MONDAY = 3
-#: Maximum number of periods of "auto", and minimum number of rows in each.
+#: Maximum number of periods of "auto", and minimum number of rows in the median one.
 MOST_PERIODS, LEAST_ROWS = 60, 50
 _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_000
 _TILE = 1 << 16

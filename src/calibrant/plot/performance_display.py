@@ -91,7 +91,7 @@ class PerformanceDisplay(Display):
         return self
 
     def _explain(self, ax: Any) -> None:
-        """Explain the marks above the first axes."""
+        """Explain the marks, in a title above the first axes."""
         dashed = "; dashed: reference" if self.result.n_reference else ""
         said = f"expected, {percent_text(self.result.level)} intervals{dashed}"
         ax.set_title(said, fontsize=9, loc="right", color="0.3")

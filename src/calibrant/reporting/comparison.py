@@ -128,7 +128,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
 
 
 def _beats(one: Estimate, other: Estimate) -> bool:
-    """Whether each value lies outside the other's interval; or it is at most half, and only the other is evidence."""
+    """Whether values lie outside each other's intervals; or ``one`` is at most half, and only ``other`` is above 0."""
     apart = one.interval.high < other.value and one.value < other.interval.low
     clear = other.interval.low > 0 and not one.interval.low > 0
     return apart or (clear and one.value <= other.value / 2)

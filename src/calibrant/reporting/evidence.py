@@ -401,7 +401,7 @@ def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
 
 
 def _read(of: tuple[ErrorDraws, Question], i: int, low: float, least: float) -> tuple[float, Interval]:
-    """Median and interval of a gain, by the rules for the calibration error; from 0 on if that may be 0."""
+    """Median and interval of a gain, by the rules for the calibration error; it starts at 0 if that error may be 0."""
     (draws, asked), corrected = of, i < 2
     question = asked.informative
     values = draws.functionals[i]

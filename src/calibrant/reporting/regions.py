@@ -72,7 +72,7 @@ class _Runs:
 
 
 def regions(fine: BinMoments) -> list[Region]:
-    """Miscalibrated ranges or values, largest gap times rows first; for a calibrated model none, except by 1 % chance.
+    """Miscalibrated ranges or values, largest gap times rows first; for a calibrated model none, in ≥ 99 % of samples.
 
     If nearly all rows share a few values, these are tested one by one. Otherwise, or if many of them are wrong, dynamic
     programming finds the runs of cells of equal mass whose evidence, minus that by chance in as many runs of their

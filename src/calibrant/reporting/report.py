@@ -64,7 +64,7 @@ class Report(WithPage, Picture, Table):
         Class-wise table, worst first, with an interval and a test for each class; empty for a 1-D ``y_prob``. As a data
         frame: :meth:`classes_frame`.
     curves : Curves or None
-        Curves of the notion with their bands; None for class-wise notions.
+        Curves of the notion with their bands; None if the notion has several problems.
     class_curves : mapping of label to Curves
         Curves of each class, with bands for the worst ones only.
     evidence : Evidence
@@ -177,12 +177,12 @@ class Report(WithPage, Picture, Table):
 
     @property
     def curve(self) -> ReliabilityCurve | None:
-        """Smooth curve of the notion with its confidence band; None for class-wise notions."""
+        """Smooth curve of the notion with its confidence band; None if the notion has several problems."""
         return None if self.curves is None else self.curves.smooth["confidence"]
 
     @property
     def bins(self) -> ReliabilityCurve | None:
-        """Bins of the notion with Wilson intervals; None for class-wise notions."""
+        """Bins of the notion with Wilson intervals; None if the notion has several problems."""
         return None if self.curves is None else self.curves.bins["confidence"]
 
     def __str__(self) -> str:

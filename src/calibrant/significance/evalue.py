@@ -289,7 +289,7 @@ class StatedRows(NamedTuple):
         return cls(z, happened, w / most, most, certain, impossible)
 
     def log_ratios(self, rows: slice, shift: FloatArray, group_starts: IntArray | None) -> FloatArray:
-        """Log likelihood ratios (E, n) of log odds ``z + shift`` to those stated; for a group, of the mean ratio."""
+        """Log likelihood ratios (E, n) of log odds ``z + shift`` to those stated; for groups, logs of mean ratios."""
         z = self.z[rows]
         found = np.where(self.happened[rows], shift, 0.0) - (np.logaddexp(0, z + shift) - np.logaddexp(0, z))
         found *= self.power[rows]

@@ -172,7 +172,7 @@ class Sums:
 
     @classmethod
     def _named(cls, data: dict[str, Any]) -> Self:
-        """Sums without rows, with the identifying fields removed from the output of :meth:`to_dict`."""
+        """Sums without rows, from the identifying fields, which are removed from ``data`` (see :meth:`to_dict`)."""
         raise ValueError(f"{cls.__name__} have no name of their own")
 
 

@@ -51,7 +51,7 @@ class GridMoments(Sums):
     cells : int
         Number G of cells of the grid.
     parts : ndarray of shape (…, 5) or None
-        For rows in groups, ``squares`` times design effects of parts of the residuals; see :class:`.base.Shared`.
+        For rows in groups, ``squares`` for each design effect of parts of the residuals; see :class:`.base.Shared`.
     blocks : int
         Number of consecutive repetitions of the same counts, with different positives.
 

@@ -19,7 +19,7 @@ from .search import FoundSegment, Limits, Searched, inflation_of
 #: Draws of the search, and fewer where these take minutes; most segments of a class that are found; and most that are
 #: tested on other rows.
 DRAWS, FEW_DRAWS, MOST, MOST_SPLIT = 199, 99, 10, 5
-#: Smallest variance, in outcomes, of a segment and its complement; and that in each half of a split.
+#: Smallest variance, in outcomes, of a segment and its complement; and that in the searched half of a split.
 LEAST_VARIANCE, LEAST_VARIANCE_SPLIT = 20.0, 10.0
 #: Cost, in rows × features × draws, up to which all rows are searched and outcomes are drawn.
 _MOST_WORK = 2e9
