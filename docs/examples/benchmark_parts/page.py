@@ -6,7 +6,7 @@
 
 The experiment is that of Posocco & Bonnefoy (2021, *Estimating Expected Calibration Errors*, §5): {what}. There are
 {sets_of} evaluation sets of each of {sizes} sizes from {least} to {most} rows, the same for all {estimators}
-estimators. All estimates took {hours}{wall}.
+estimators. All estimates took {hours}{wall}.{remark}
 
 A relative error is |estimate − truth| / truth. Its 95th percentile over the sets is taken for each distribution, then
 the median over distributions. An estimator that always gives 0 has a relative error of 1, so the bias is kept too. ±
@@ -30,7 +30,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from evidence_parts.pages import kept, table, wrapped, write
+from evidence_parts.pages import Kept, kept, table, wrapped, write
 
 from calibrant.benchmark import Config
 
@@ -144,6 +144,7 @@ def page(docs: Path, command: str) -> None:
         estimators=str(len(about.estimators)),
         hours=f"{duration(hours)} of processor time",
         wall="" if wall is None else f", and the run {duration(wall['seconds'])} in {wall['calls']} call(s)",
+        remark=f" {remark}" if (remark := Kept.read(data / "default.csv").header.get("remark")) else "",
         clusters=str(about.about["clusters"]),
         holds=HOLDS,
         fails=FAILS,
