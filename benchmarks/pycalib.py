@@ -300,14 +300,18 @@ def sample(call: str, classes: int, seed: int) -> dict[str, float]:
     return {"difference": gap, "agrees": float(gap <= one.within)}
 
 
+def agreeing(kept: Kept) -> list[tuple[str, bool]]:
+    """Function of each comparison, and whether it agrees in all samples."""
+    return [(case["call"], bool(kept.where(**case)["agrees"].all())) for case in EXPERIMENT.every()]
+
+
 def answer(kept: Kept) -> str:
-    every = [(case["call"], case["classes"], kept.where(**case)["agrees"]) for case in EXPERIMENT.every()]
-    same = sum(bool(agrees.all()) for *_, agrees in every)
-    other = dict.fromkeys(name for name, _, agrees in every if not agrees.all())
+    every = agreeing(kept)
+    other = dict.fromkeys(name for name, agrees in every if not agrees)
     rest = f" Others differ: {', '.join(f'`{name}`' for name in other)}." if other else ""
     return (
-        f"PyCalib's functions give the same numbers in {same} of {len(every)} comparisons of a function and a number "
-        f"of classes, in {len(kept) // len(every)} samples each.{rest}"
+        f"PyCalib's functions give the same numbers in {sum(agrees for _, agrees in every)} of {len(every)} "
+        f"comparisons of a function and a number of classes, in {len(kept) // len(every)} samples each.{rest}"
     )
 
 
