@@ -365,6 +365,9 @@ def test_words(parts):
     assert stats.Number(-0.1234, 0.01).percent() == "−12.3 % ± 1.0"
     assert stats.both("holds", "undecided") == "undecided"
     assert stats.both("holds", "does not hold") == "does not hold"
+    from benchmark_parts import page  # `parts` says where
+
+    assert (page._span("994", "994"), page._span("759", "5000")) == ("994", "759 to 5000")
 
 
 def test_bootstrap_is_of_mixtures(parts):
