@@ -26,6 +26,7 @@ def dots(
     axis: str,
     aim: float | tuple[float, float] | None = None,
     log: bool = False,
+    share: bool = False,
 ) -> Figure:
     """Numbers with two standard errors on either side: a line a case, a mark a series.
 
@@ -41,18 +42,21 @@ def dots(
         A line at what was aimed at, or a band.
     log : bool
         A logarithmic axis.
+    share : bool
+        The numbers are per cent of a whole: bars end at 0 and 100.
     """
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.2, 0.9 + 0.26 * len(cases) * max(1, len(series) / 2)), layout="constrained")
         axes = figure.add_subplot()
         for j, (name, pairs) in enumerate(series.items()):
             value, error = np.array(pairs, dtype=float).T
+            bar = np.minimum(_ERRORS * error, [value, 100 - value] if share else np.inf)
             at = np.arange(len(cases)) + 0.7 * ((j + 0.5) / len(series) - 0.5)
             look = style_of(j)
             axes.errorbar(
                 value,
                 at,
-                xerr=_ERRORS * error,
+                xerr=bar,
                 fmt=look.marker,
                 color=look.color,
                 label=name,

@@ -204,9 +204,7 @@ def picture(kept: Kept) -> Figure:
     cases = {name: part for name, part in every.items() if len(set(kin(part.columns["data"]))) > 1}
     rules = {"AutoCalibrator": "auto", "calibrant fix": "fix"}
     series = {name: [harm(part, rule) for part in cases.values()] for name, rule in rules.items()}
-    figure = dots([*cases], series, "experiments whose log-loss gets worse by more than 0.1 %, %", OFTEN)
-    figure.axes[0].set_xlim(left=-0.5)  # no share is less than 0
-    return figure
+    return dots([*cases], series, "experiments whose log-loss gets worse by more than 0.1 %, %", OFTEN, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -260,7 +260,7 @@ OTHERS = ("ensemble-temperature", "temperature", "scikit-learn sigmoid", "scikit
 def picture(kept: Kept) -> Figure:
     names = _by_rank(kept)
     series = {f"worse by more than {least:.1%}": [harm(kept, n, least=least) for n in names] for least in (0.001, 0.01)}
-    return dots(names, series, "experiments, %", 5)
+    return dots(names, series, "experiments, %", 5, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -114,7 +114,12 @@ def _span(values: list[float], digits: int = 2) -> str:
 def picture(kept: Kept) -> Figure:
     cases = [(kind, n) for kind in KINDS for n in SIZES]
     series = {"": [percent(_apart(kept, kind, n)) for kind, n in cases]}
-    return dots([f"{kind}, {n:,} rows" for kind, n in cases], series, "samples in which the two numbers are apart, %")
+    return dots(
+        [f"{kind}, {n:,} rows" for kind, n in cases],
+        series,
+        "samples in which the two numbers are apart, %",
+        share=True,
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -188,7 +188,9 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     series = {name: [_pooled(_cells(kept, *one, of)) for one in BANDS] for name, of in GROUPS.items()}
-    return dots([", ".join(one) for one in BANDS], series, "coverage, % of rows (simultaneous: % of samples)", LEVEL)
+    return dots(
+        [", ".join(one) for one in BANDS], series, "coverage, % of rows (simultaneous: % of samples)", LEVEL, share=True
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -64,7 +64,7 @@ def answer(kept: Kept) -> str:
 def picture(kept: Kept) -> Figure:
     every = sorted(EXPERIMENT.every(), key=lambda case: -TRUTHS[case["truth"]])
     series = {kind: [percent(kept.where(**case)[kind]) for case in every] for kind in KINDS}
-    return dots([_name(case) for case in every], series, "rejected, % of samples", ALPHA)
+    return dots([_name(case) for case in every], series, "rejected, % of samples", ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -176,7 +176,7 @@ def picture(kept: Kept) -> Figure:
             percent(_covered(some, of, **case)) if there else (np.nan, np.nan)
             for (of, case), there in zip(lines.values(), alone, strict=True)
         ]
-    return dots([*lines], series, "coverage where half of the rows are censored, %", LEVEL)
+    return dots([*lines], series, "coverage where half of the rows are censored, %", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

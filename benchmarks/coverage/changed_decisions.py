@@ -104,7 +104,7 @@ def picture(kept: Kept) -> Figure:
         for n in SIZES
     }
     names = [f"{scores}, {name}, from {threshold:g}" for scores, name, threshold, *_ in _cells()]
-    return dots(names, series, "covered, % of samples", LEVEL)
+    return dots(names, series, "covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -152,7 +152,7 @@ def picture(kept: Kept) -> Figure:
         "marked (5 % is allowed if calibrated)": [percent(part["marked"]) for part in parts.values()],
         "interval covers": [_covered(part) for part in parts.values()],
     }
-    return dots([*parts], series, "% of samples, or of calibrated classes", 100 * LEVEL)
+    return dots([*parts], series, "% of samples, or of calibrated classes", 100 * LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -159,7 +159,7 @@ def picture(kept: Kept) -> Figure:
     lines = [(one, first) for first in (True, False) for one in MEASURES]
     series = {f"{n:,} rows": [percent(_covered(kept, one, first, n)) for one, first in lines] for n in SIZES}
     names = [f"{MEASURES[one]}, {'first' if first else 'other'} truths" for one, first in lines]
-    return dots(names, series, "covered, % of samples", LEVEL)
+    return dots(names, series, "covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -77,7 +77,7 @@ def picture(kept: Kept) -> Figure:
     cases = [f"{case['name']}, {case['n']:,} rows" for case in EXPERIMENT.every()]
     parts = [kept.where(**case) for case in EXPERIMENT.every()]
     series = {what: [percent(some[f"{what}: covered"]) for some in parts] for what in WHAT}
-    return dots(cases, series, "covered, % of samples", LEVEL)
+    return dots(cases, series, "covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -155,7 +155,7 @@ def picture(kept: Kept) -> Figure:
     )
     lines = {f"{name}, {n:,} rows": part.where(n=n) for name, part in parts.items() for n in SIZES}
     series = {method: [_covered(part, method)[:2] for part in lines.values()] for method in METHODS}
-    return dots([*lines], series, "samples whose interval covers, %", 100 * LEVEL)
+    return dots([*lines], series, "samples whose interval covers, %", 100 * LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -98,7 +98,7 @@ def picture(kept: Kept) -> Figure:
     cases = [f"{case['name']}, {case['n']:,} rows" for case in EXPERIMENT.every()]
     parts = [kept.where(**case) for case in EXPERIMENT.every()]
     series = {f"error, {region}": [percent(some[f"error, {region}: covered"]) for some in parts] for region in REGIONS}
-    return dots(cases, series, "true error covered, % of samples", LEVEL)
+    return dots(cases, series, "true error covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -86,7 +86,9 @@ def picture(kept: Kept) -> Figure:
         for method in METHODS
         for n in SIZES
     }
-    return dots([f"{part}, power {power:g}" for part, power in cases], series, "covered, % of samples", LEVEL)
+    return dots(
+        [f"{part}, power {power:g}" for part, power in cases], series, "covered, % of samples", LEVEL, share=True
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

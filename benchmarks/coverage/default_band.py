@@ -177,7 +177,9 @@ def picture(kept: Kept) -> Figure:
     for name in SHOWN:
         cells = ([_coverage(kept, truth, n, name) for n in SIZES] for truth in KEPT)
         series[name] = [min(sizes, key=lambda pair: pair[0]) for sizes in cells]
-    return dots([*KEPT], series, "covered, % of rows, at the size where it is lowest", (WANTED[False], WANTED[True]))
+    return dots(
+        [*KEPT], series, "covered, % of rows, at the size where it is lowest", (WANTED[False], WANTED[True]), share=True
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

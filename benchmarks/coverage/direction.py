@@ -95,7 +95,7 @@ def picture(kept: Kept) -> Figure:
         ]
         for n in SIZES
     }
-    return dots([", ".join(one) for one in lines], series, "own part covered, % of samples", LEVEL)
+    return dots([", ".join(one) for one in lines], series, "own part covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

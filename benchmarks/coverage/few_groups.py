@@ -90,7 +90,7 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     series = {rows: [percent(rejected(kept, name, SEEN, rows=rows)) for name in ALL] for rows in CASES}
-    return dots([*ALL], series, "rejected with six to eight groups, % of calibrated samples", 100 * ALPHA)
+    return dots([*ALL], series, "rejected with six to eight groups, % of calibrated samples", 100 * ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -139,7 +139,7 @@ def picture(kept: Kept) -> Figure:
     for how in HOW:
         some = (kept.where(rows=rows, distortion=NONE) for rows in ROWS)
         series[f"report {names[how]}"] = [percent(one[f"report: {how}"]) for one in some]
-    return dots(ROWS, series, "called miscalibrated, % of calibrated samples", 100 * ALPHA)
+    return dots(ROWS, series, "called miscalibrated, % of calibrated samples", 100 * ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

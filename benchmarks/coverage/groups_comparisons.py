@@ -132,7 +132,7 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     series = {f"{number} groups": [percent(kept.where(groups=number)[m]) for m in EVERY] for number in GROUPS}
-    return dots([*EVERY.values()], series, "95 % intervals that cover the truth, %", LEVEL)
+    return dots([*EVERY.values()], series, "95 % intervals that cover the truth, %", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -120,7 +120,7 @@ def answer(kept: Kept) -> str:
 def picture(kept: Kept) -> Figure:
     each = lines(kept)
     series = {name: [pair[i] for pair in each.values()] for i, name in enumerate(TOLD)}
-    return dots([f"{rows}, {what}" for rows, what in each], series, "wrong, % of samples", ALPHA)
+    return dots([f"{rows}, {what}" for rows, what in each], series, "wrong, % of samples", ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

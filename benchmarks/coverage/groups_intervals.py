@@ -123,7 +123,9 @@ def _mean(shares: dict[str, tuple[float, float]]) -> float:
 def picture(kept: Kept) -> Figure:
     series = {f"default, {how}": [*of_cases(kept, "default", how).values()] for how in HOW}
     series["bins, groups"] = [*of_cases(kept, "bins", "groups").values()]
-    return dots([*of_cases(kept, "default", "groups")], series, "95 % intervals that cover the truth, %", LEVEL)
+    return dots(
+        [*of_cases(kept, "default", "groups")], series, "95 % intervals that cover the truth, %", LEVEL, share=True
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

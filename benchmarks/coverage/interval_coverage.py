@@ -93,7 +93,13 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     by_truth = [_coverage(kept.where(truth=truth)) for truth in TRUTHS]
-    return dots(TRUTHS, {name: [one[name] for one in by_truth] for name in ESTIMATORS}, "covered, % of samples", LEVEL)
+    return dots(
+        TRUTHS,
+        {name: [one[name] for one in by_truth] for name in ESTIMATORS},
+        "covered, % of samples",
+        LEVEL,
+        share=True,
+    )
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -160,7 +160,7 @@ def picture(kept: Kept) -> Figure:
         pairs = [_mean(kept, name, _cases(name, n, inside=inside)) for name, inside in lines.values()]
         series[f"{n:,} rows"] = pairs + [_mean(kept, AUTO, _elsewhere((truth,), (n,))) for truth in OTHER_TRUTHS]
     names = [*lines, *(f"{AUTO}, elsewhere: {truth}" for truth in OTHER_TRUTHS)]
-    return dots(names, series, "scores whose truth is covered, %", LEVEL)
+    return dots(names, series, "scores whose truth is covered, %", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

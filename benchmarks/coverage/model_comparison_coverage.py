@@ -234,7 +234,7 @@ def pooled(parts: Iterable[Kept], measures: Iterable[str]) -> tuple[float, float
 
 def picture(kept: Kept) -> Figure:
     series = {f"{n:,} rows": [pooled([kept.where(n=n)], [m]) for m in MEASURES] for n in SIZES}
-    return dots([*MEASURES.values()], series, "95 % intervals that cover the true difference, %", LEVEL)
+    return dots([*MEASURES.values()], series, "95 % intervals that cover the true difference, %", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

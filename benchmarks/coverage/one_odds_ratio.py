@@ -68,7 +68,7 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     series = {f"{n:,} rows": [percent(kept.where(truth=truth, n=n)["said"]) for truth in TRUTHS] for n in SIZES}
-    return dots([*TRUTHS], series, "samples with this claim, %")
+    return dots([*TRUTHS], series, "samples with this claim, %", share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

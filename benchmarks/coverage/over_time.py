@@ -122,9 +122,8 @@ def picture(kept: Kept) -> Figure:
         series[f"{what} covered"] = [
             percent(np.concatenate([kept.where(scores=s, shift=shift)[what] for shift in STEPS])) for s in FAMILIES
         ]
-    figure = dots([*FAMILIES], series, "streams without a change, or changes, %", float(LEVEL))
+    figure = dots([*FAMILIES], series, "streams without a change, or changes, %", float(LEVEL), share=True)
     figure.axes[0].axvline(MOST, color="0.4", linestyle="--", linewidth=1, zorder=0)
-    figure.axes[0].set_xlim(-2, 102)
     return figure
 
 

@@ -69,7 +69,7 @@ def answer(kept: Kept) -> str:
 
 def picture(kept: Kept) -> Figure:
     series = {name: [percent(kept.where(followed=one)[name]) for one in FOLLOWED] for name in (*TESTS, "any", "named")}
-    return dots([*FOLLOWED], series, "streams in which a test rejects, %", float(MOST))
+    return dots([*FOLLOWED], series, "streams in which a test rejects, %", float(MOST), share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -94,7 +94,7 @@ def picture(kept: Kept) -> Figure:
         name: [percent(_rejected(kept, rows, truth, test, level)) for rows, test in cases.values()]
         for name, (truth, level) in told.items()
     }
-    return dots([*cases], series, "courses that are rejected, %", 100 * LEVELS[0])
+    return dots([*cases], series, "courses that are rejected, %", 100 * LEVELS[0], share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

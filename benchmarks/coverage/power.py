@@ -112,7 +112,7 @@ def picture(kept: Kept) -> Figure:
     fine = kept.where(model="calibrated")
     series = {"calibrated, all sizes": [percent(fine[test]) for test in TESTS]}
     series |= {f"wrong, {n:,} rows": [percent(_wrong(kept, test, n)) for test in TESTS] for n in SIZES}
-    return dots([*TESTS], series, "rejected at 5 %, % of samples", 100 * ALPHA)
+    return dots([*TESTS], series, "rejected at 5 %, % of samples", 100 * ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -195,7 +195,7 @@ def picture(kept: Kept) -> Figure:
     lines = {f"{group} rows, {model}": _of(kept, group, model=model) for group in GROUPS for model in MODELS}
     names = ("em", ADVISED, "pacc", "bbse")
     series = {name: [coverage(values(parts, name)) for parts in lines.values()] for name in names}
-    return dots([*lines], series, "base rates that 95 % intervals cover, %", AIM)
+    return dots([*lines], series, "base rates that 95 % intervals cover, %", AIM, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -91,9 +91,7 @@ def picture(kept: Kept) -> Figure:
         for way in WAYS
         for n in SIZES
     }
-    figure = dots([*cases], series, "intervals that cover the error, %", float(LEVEL))
-    figure.axes[0].set_xlim(-2, 102)
-    return figure
+    return dots([*cases], series, "intervals that cover the error, %", float(LEVEL), share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -197,11 +197,10 @@ def picture(kept: Kept) -> Figure:
         ]
         for way in WAYS
     }
-    figure = dots([*names], series, "samples with a reported segment, %")
+    figure = dots([*names], series, "samples with a reported segment, %", share=True)
     figure.axes[0].plot(
         [REPORTS] * 2, [-0.5, len(CALIBRATED) - 0.5], color="0.4", linestyle="--", linewidth=1, zorder=1
     )
-    figure.axes[0].set_xlim(-2, 102)
     return figure
 
 

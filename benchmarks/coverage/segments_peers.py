@@ -161,7 +161,7 @@ def _planted(kept: Kept, name: str, what: str) -> np.ndarray:
 
 def picture(kept: Kept) -> Figure:
     series = {name: [percent(kept.where(case=case)[f"{name}: confirmed"]) for case in CASES] for name in EVERYBODY}
-    return dots([*CASES], series, "samples in which the first segment is confirmed, %")
+    return dots([*CASES], series, "samples in which the first segment is confirmed, %", share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -108,7 +108,7 @@ def picture(kept: Kept) -> Figure:
     series = {
         average: [_cells(kept, average).get(f"{average}, {name}", nothing) for name in names] for average in AVERAGES
     }
-    return dots(names, series, "covered, % of samples", LEVEL)
+    return dots(names, series, "covered, % of samples", LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

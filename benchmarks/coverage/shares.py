@@ -92,7 +92,7 @@ def picture(kept: Kept) -> Figure:
         for case in EXPERIMENT.every()
     }
     series = {arm: [percent(part[arm]) for part in lines.values()] for arm in ARMS}
-    return dots([*lines], series, "samples whose interval covers, %", 100 * LEVEL)
+    return dots([*lines], series, "samples whose interval covers, %", 100 * LEVEL, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -131,7 +131,7 @@ def picture(kept: Kept) -> Figure:
     for what in ("gaps", "largest"):
         covered = [said(kept, *case, f"{what}: covered") for case in cases]
         series[f"{what}: missed"] = [(100 - value, error) for value, error in covered]
-    return dots([f"{truth}, {sizes}" for truth, sizes in cases], series, "wrong, %", ALPHA)
+    return dots([f"{truth}, {sizes}" for truth, sizes in cases], series, "wrong, %", ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

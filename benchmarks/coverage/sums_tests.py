@@ -83,7 +83,7 @@ def picture(kept: Kept) -> Figure:
         for model in FACTORS
         for what in ("sums", "rows")
     }
-    return dots([*SCORES], series, "rejected, % of tests", 100 * ALPHA)
+    return dots([*SCORES], series, "rejected, % of tests", 100 * ALPHA, share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

@@ -333,7 +333,7 @@ def picture(kept: Kept) -> Figure:
     lines = {"calibrated, all": _of(kept, [t.name for t in TRUTHS if t.map is None])}
     lines |= {t.name: kept.where(truth=t.name) for t in TRUTHS if t.map is not None}
     series = {f"{n:,} rows": [percent(part.where(n=n)["miscalibrated"]) for part in lines.values()] for n in SIZES[:3]}
-    return dots([*lines], series, "called miscalibrated, % of reports")
+    return dots([*lines], series, "called miscalibrated, % of reports", share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

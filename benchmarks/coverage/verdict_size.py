@@ -79,9 +79,7 @@ def picture(kept: Kept) -> Figure:
         for notion in NOTIONS
         for scores in SCORES
     }
-    figure = dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]))
-    figure.axes[0].set_xlim(left=-0.25)  # room for marks at 0
-    return figure
+    return dots([*SIZES], series, "calibrated samples called miscalibrated, %", float(MAY["either"]), share=True)
 
 
 def page(kept: Kept) -> Iterator[str]:

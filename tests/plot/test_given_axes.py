@@ -1,5 +1,7 @@
 """A diagram lives inside the axes that it is given, whatever the figure's layout engine."""
 
+from io import BytesIO
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -118,3 +120,13 @@ def test_axes_of_no_grid_and_colours_and_titles(rows):
         display.plot(histogram="left")
     assert strip_of(display.plot(histogram=None).ax_) is None
     plt.close("all")
+
+
+@pytest.mark.parametrize("layout", ["constrained", "compressed", "tight"])
+def test_a_saved_figure_has_axes_of_one_size(rows, layout):
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout=layout)
+    for ax in axes:
+        cal.ReliabilityDisplay.from_predictions(*rows, n_resamples=20, ax=ax, histogram=None, legend=False)
+    figure.savefig(BytesIO(), dpi=150)
+    sizes = np.array([ax.get_position().size for ax in axes])
+    np.testing.assert_allclose(sizes, sizes[[0]].repeat(3, axis=0), rtol=1e-6)

@@ -108,7 +108,8 @@ def fit(*panels: Axes) -> None:
 class Room:
     """Position of small axes within their space, such that the text around them stays in it.
 
-    A locator of axes, called before they are drawn. Layout engines make room themselves.
+    A locator of axes, called before they are drawn. Layout engines make room themselves; saving a figure puts a
+    placeholder in their place, ``adjust_compatible`` if the engine moved the grid, too, as a tight layout does.
     """
 
     def __init__(self, ax: Axes) -> None:
@@ -126,7 +127,8 @@ class Room:
         cell = self._cell()
         if self._tried is not None:
             return self._tried
-        if cell is None or not (engine is None or isinstance(engine, PlaceHolderLayoutEngine)):
+        ended = isinstance(engine, PlaceHolderLayoutEngine) and engine.adjust_compatible
+        if cell is None or not (engine is None or ended):
             return box
         try:
             for _ in range(5):
