@@ -1,10 +1,9 @@
 r"""Estimates against the number of rows they come from, as in Appendix F of Popordanoska, Sayer & Blaschko (2022).
 
 Run from the repository's root: ``python docs/examples/appendix_f.py``. It writes docs/images/appendix_f.png and prints
-what it drew. A network that was fitted to 300 of scikit-learn's digits says of 1497 others what they are. Of these,
-subsets of n rows are read: the canonical, class-wise (marginal) and confidence (top-label) error by the published
-kernel, by bins and by the library's default. Lines are means over subsets, bands cover 95 % of them: what one
-estimate of n rows may be.
+what it drew. A network fitted to 300 of scikit-learn's digits predicts 1497 others. From subsets of n of these, the
+canonical, class-wise (marginal) and confidence (top-label) errors are estimated by the published kernel, by bins and
+by the library's default. Lines are means over subsets; bands cover 95 % of the estimates.
 """
 
 from pathlib import Path
@@ -76,7 +75,7 @@ def main() -> None:
         ax.set(title=title, xlabel="rows n")
         sizes_axis(ax, SIZES)
         name_ends(ax, ends)
-    axes[0].set_ylabel("calibration error read")
+    axes[0].set_ylabel("estimated calibration error")
     save(figure, IMAGES / "appendix_f.png")
 
 

@@ -63,13 +63,13 @@ Written by `python docs/examples/comparing_models.py`.
 
 ## On the same rows
 
-`cal.compare_models(y, {{"a": p_a, "b": p_b}})` says by how much models differ on the same rows, in calibration and in
-proper scores, and how sure that is. For columns of a file: `calibrant compare-models games.csv --model a=p_a --model
-b=p_b --label won --groups game`.
+`cal.compare_models(y, {{"a": p_a, "b": p_b}})` estimates by how much models differ on the same rows, in calibration and
+in proper scores, with intervals and p-values. For columns of a file: `calibrant compare-models games.csv --model a=p_a
+--model b=p_b --label won --groups game`.
 
-Here three forecasters follow {games} games, six forecasts a game: one knows what has happened so far, one knows as
-much and is over-confident, one only knows what was known before the game. Six forecasts of a game share one result,
-so rows are dependent: `groups=game` says so.
+Here three forecasters give six forecasts for each of {games} games. The first uses all that has happened so far, the
+second uses the same and is over-confident, and the third uses only what was known before the game. The six forecasts of
+a game share one result, so rows depend on each other: pass `groups=game`.
 
 ```
 {text}

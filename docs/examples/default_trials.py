@@ -21,11 +21,12 @@ from calibrant.benchmark.experiment import Store
 
 _HEAD = """# Candidates for the default
 
-Every candidate against the best of the paper's 15 curves *at that size*, on {n} score distributions that are none of
-the benchmark's (seed {seed}, {mixtures} mixtures, {sets} sets a size). In each cell: ratio of the median 95th
-percentile of the relative error / ratio of the median RMSE / median bias as a share of the truth. The standard error of
-a ratio, by a bootstrap of the mixtures, is about {relative:.2f} and {rmse:.2f} (medians over the table).
-Computed by `docs/examples/default_trials.py`; what to make of it is in [default.md](default.md).
+The tables compare every candidate with the best of the paper's 15 curves *at that size*, on {n} score distributions
+that are not in the benchmark (seed {seed}, {mixtures} mixtures, {sets} sets per size). Each cell gives the ratio of
+median 95th percentiles of the relative error / the ratio of median RMSEs / the median bias as a share of the truth. The
+standard error of a ratio, by a bootstrap of the mixtures, is about {relative:.2f} and {rmse:.2f} (medians over the
+table).
+Computed by `docs/examples/default_trials.py`; [default.md](default.md) discusses the results.
 """
 
 

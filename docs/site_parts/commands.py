@@ -39,9 +39,9 @@ def write(app: Sphinx) -> None:
     """Write the page."""
     parts = [_section(name, one) for name, one in get_command(command).commands.items() if not one.hidden]
     start = (
-        '# The command\n\n`pip install "calibrant[cli]"` brings the command `calibrant`. It reads CSV, Parquet, NDJSON '
-        "and Arrow files, patterns, folders and queries: [how files are read](../scale.md#how-files-are-read). "
-        "Exit code 0: done; 1: a gate that was asked for failed; 2: input, options or files are to blame.\n"
+        '# The command\n\n`pip install "calibrant[cli]"` installs the command `calibrant`. It reads CSV, Parquet, '
+        "NDJSON and Arrow files, patterns, folders and queries: [how files are read](../scale.md#how-files-are-read). "
+        "Exit codes: 0, success; 1, a requested check (`--fail-…`) failed; 2, an error in input, options or files.\n"
     )
     keep(DOCS / "reference" / "command.md", "\n".join([start, *parts]))
 

@@ -485,7 +485,7 @@ def load_even_digits_predictions(model: Any = None) -> Sample:
     y = np.where(data.target % 2 == 0, "even", "odd")
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     matrix = cross_val_predict(model, data.data, y, cv=folds, method="predict_proba")
-    kind = f"{type(model).__name__} on handwritten digits: is it even?"
+    kind = f"{type(model).__name__} on handwritten digits, even or odd"
     return Sample(y, matrix[:, 0], ("even", "odd"), float("nan"), kind)
 
 

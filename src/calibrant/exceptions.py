@@ -190,5 +190,5 @@ class UnreadAnswersWarning(CalibrantWarning):
     ...     warnings.simplefilter("always")
     ...     answers = llm.read(table)
     >>> str(found[0].message), answers.unread
-    ('1 of 3 answers are left out: 1 refused', {'refused': 1})
+    ('1 of 3 answers left out: 1 refused', {'refused': 1})
     """

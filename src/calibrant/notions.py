@@ -355,7 +355,7 @@ class ClassSpecific(Notion):
             )
         if self.label not in predictions.classes:
             raise ValueError(
-                f"notion ClassSpecific({some([self.label])}): the labels are [{some(predictions.classes)}]"
+                f"notion ClassSpecific({some([self.label])}) must name one of the labels [{some(predictions.classes)}]"
             )
         return predictions.classes.index(self.label)
 
@@ -707,11 +707,11 @@ def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
         found = ClassSpecific() if predictions.positive is not None else Confidence()
         return Multilabel() if predictions.several else found
     if predictions.several and isinstance(found, Classwise):
-        raise ValueError("notion 'classwise' is of classes, of which a row has one: of several labels use 'multilabel'")
+        raise ValueError("notion 'classwise' needs one class per row: for several labels per row use 'multilabel'")
     if isinstance(found, Multilabel) and not predictions.several:
         raise ValueError(
             "notion 'multilabel' needs y_true and y_prob of shape (n, L), one column per label (in Predictions: "
-            "as_predictions(…, multilabel=True); in from_frame: lists of columns label= and prob=)"
+            "as_predictions(…, multilabel=True); in from_frame: label= and prob= as lists of columns)"
         )
     return found
 

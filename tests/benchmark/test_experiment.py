@@ -59,7 +59,7 @@ def test_a_stopped_run_goes_on(tmp_path):
 
 def test_another_configuration_and_another_estimator_are_refused(tmp_path):
     counting("one").run(tmp_path, 1, progress=False)
-    with pytest.raises(ValueError, match=r"differs in seed \(seed: 0 there, 1 asked for\)"):
+    with pytest.raises(ValueError, match=r"differs in seed \(seed: 0 there, 1 requested\)"):
         counting("one", seed=1).run(tmp_path, 1, progress=False)
     other = Experiment("counting", {"seed": 0}, {ITEMS[0]: {"one": "another"}}, partial(read, 0), ("item", "estimator"))
     with pytest.raises(ValueError, match=r"'one' is the one in .*, but another was given"):
@@ -88,5 +88,5 @@ def test_forgetting_serves_tracks_too(tmp_path):
     fifteen = tracks(tmp_path, 15)
     assert fifteen["definition"].str.contains("n_bins=15").all()
     assert not fifteen["mean"].equals(ten["mean"])
-    with pytest.raises(ValueError, match="holds no run of the mixtures"):
+    with pytest.raises(ValueError, match="is not a run of the mixtures"):
         _ = Store.existing(tmp_path).config

@@ -198,7 +198,7 @@ def test_forgotten_estimators_are_read_anew(reference, tmp_path):
     first = run(estimators={"a": cal.Binned(10), "b": cal.Binned(20)}, **options)
     with pytest.raises(ValueError, match=r"'b' is Binned\(n_bins=20.*but Binned\(n_bins=30.*forget"):
         run(estimators={"b": cal.Binned(30)}, **options)
-    with pytest.raises(ValueError, match="names: c not among"):
+    with pytest.raises(ValueError, match=r"names must be estimators of .*; got c"):
         forget(tmp_path, ["c"])
     forget(tmp_path, ["b"])
     assert set(load(tmp_path)["estimator"]) == {"a"}
@@ -206,7 +206,7 @@ def test_forgotten_estimators_are_read_anew(reference, tmp_path):
     kept = pl.col("estimator") == "a"
     assert second.filter(kept).equals(first.filter(kept))
     assert not numbers(second.filter(~kept)).equals(numbers(first.filter(~kept)))
-    with pytest.raises(ValueError, match="holds no benchmark run"):
+    with pytest.raises(ValueError, match="does not contain a benchmark run"):
         forget(tmp_path / "elsewhere", ["a"])
 
 

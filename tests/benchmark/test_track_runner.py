@@ -233,7 +233,7 @@ def test_killed_run_resumes_to_the_same_results(run, tmp_path):
 
 def test_folder_of_another_run_is_refused(run, tmp_path):
     folder, _ = run
-    with pytest.raises(ValueError, match=r"differs in seed \(seed: 3 there, 4 asked for\)"):
+    with pytest.raises(ValueError, match=r"differs in seed \(seed: 3 there, 4 requested\)"):
         tiny(folder, seed=4)
     (tmp_path / "pieces").mkdir()
     with pytest.raises(ValueError, match=r"holds pieces of a run but no config\.json"):

@@ -213,7 +213,7 @@ def test_bad_features_of_new_rows():
     for features, words in (
         ({"age": X["age"]}, "features must have the column 'region'"),
         ({name: column[:5] for name, column in X.items()}, r"one row per score \(3000\); got 5"),
-        ({"age": X["age"], "region": [1, 2]}, "columns of one length"),
+        ({"age": X["age"], "region": [1, 2]}, "columns of equal length"),
     ):
         with pytest.raises(ValueError, match=words):
             fitted.predict_proba(p, features=features)
@@ -231,10 +231,10 @@ def test_damaged_files_are_refused():
             "name",
         ),
         ("features_", {"list": [{"mapping": kept | {"kind": "colour"}}]}, "kind of features_"),
-        ("features_", {"list": [{"mapping": {"name": "age"}}]}, "must have name, kind"),
+        ("features_", {"list": [{"mapping": {"name": "age"}}]}, "features_ need name, kind"),
         ("booster_", "tree", "trees are not saved"),
         ("weight_", 2.0, "weight_ must be from 0 to 1"),
-        ("left_out_", {"mapping": {"a": 1}}, "left_out_ must have reasons"),
+        ("left_out_", {"mapping": {"a": 1}}, "left_out_ must give reasons as text"),
     ):
         with pytest.raises(ValueError, match=words):
             c.from_dict(saved | {"fitted": saved["fitted"] | {name: value}})

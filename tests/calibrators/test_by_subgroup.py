@@ -232,7 +232,7 @@ def test_damaged_files_are_refused():
     p, y, by, _ = sites(100, 6)
     saved = c.to_dict(c.SubgroupCalibrator().fit(p, y, by=by))
     for name, value, words in (
-        ("subgroups_", {"array": ["b", "a", "c", "d"], "dtype": "str"}, "different strings, ascending"),
+        ("subgroups_", {"array": ["b", "a", "c", "d"], "dtype": "str"}, "distinct strings in ascending order"),
         ("subgroups_", {"array": [1, 2], "dtype": "int64"}, "array of strings"),
         ("weights_", {"array": [1.0], "dtype": "float64"}, "does not fit"),
     ):

@@ -112,7 +112,7 @@ def test_a_frozen_model_is_prefit(cv):
     theirs = CalibratedClassifierCV(frozen, method="isotonic").fit(X[150:], y[150:])
     np.testing.assert_allclose(ours.predict_proba(X_new), theirs.predict_proba(X_new), atol=1e-12)
     assert len(ours.pairs_) == 1
-    with pytest.raises(ValueError, match="y must have classes that the model knows"):
+    with pytest.raises(ValueError, match="y must contain only classes of the fitted model"):
         c.CalibratedModel(frozen, "isotonic").fit(X[150:], y[150:] + 1)
 
 
@@ -167,7 +167,7 @@ def test_any_calibrator_passes_a_class_over(calibrator, model):
 
 def test_a_fold_of_nothing_but_an_unknown_class_is_refused():
     X, y = np.arange(12.0)[:, None], np.array([0] * 6 + [1] * 5 + [2])
-    with pytest.raises(ValueError, match="cv must leave each fold rows of classes that the other folds have"):
+    with pytest.raises(ValueError, match="cv must give every fold rows of classes that are in other folds"):
         c.CalibratedModel(GaussianNB(), c.TemperatureScaling(), cv=[(np.arange(11), [11])]).fit(X, y)
 
 

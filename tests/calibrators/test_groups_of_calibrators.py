@@ -122,7 +122,7 @@ def test_groups_of_several_classes_and_what_is_refused():
     group, p, y = several()
     found = cal.compare_calibrators(y, p, groups=group, candidates={"temperature": c.TemperatureScaling()})
     assert found.n_groups == 30
-    with pytest.raises(ValueError, match="groups must hold one value for each of"):
+    with pytest.raises(ValueError, match="groups must have one value per row"):
         cal.compare_calibrators(y, p, groups=group[:5])
     with pytest.raises(ValueError, match="groups must name at least 2 groups"):
         c.select_calibrator(p, y, groups=np.zeros(len(y)))

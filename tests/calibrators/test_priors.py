@@ -140,7 +140,7 @@ def test_em_is_doubted_where_no_temperature_calibrates():
     [
         ({"reference": [0, 1, 0]}, r"reference must be Predictions or a pair \(y, p\)"),
         ({"reference": ([0, 0], [[0.5, 0.5]] * 2)}, "reference must have rows of every class; it has none of 1"),
-        ({"reference": ([0, 1], [0.2, 0.8])}, "p_new must be 1-D as the reference; got 2"),
+        ({"reference": ([0, 1], [0.2, 0.8])}, "p_new must be 1-D like the reference; got 2"),
         ({"p_new": [[0.2, 0.2]]}, "p_new"),
         ({"algorithm": "saerens"}, "algorithm must be one of 'em', 'bbse', 'pacc'"),
         ({"algorithm": "bbse", "reference": ([0, 1, 0, 1], [[0.9, 0.1]] * 4)}, "every class is predicted"),

@@ -1,16 +1,19 @@
 """The command: formats, options, exit codes, bad input, streams."""
 
+import ast
 import json
 import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import calibrant as cal
+from calibrant.cli import _OPTIONS
 
 from ..commands import run, watched
 
@@ -141,7 +144,7 @@ def test_a_page_does_not_replace_what_is_read(capsys, tmp_path, binary):
     before = path.read_bytes()
     code, out, err = run(capsys, "report", path, "--label", "y", "--prob", "score", "--html", path)
     assert (code, out) == (2, "")
-    assert "is the file that is read" in err
+    assert "is the input file" in err
     assert path.read_bytes() == before
 
 
@@ -157,7 +160,7 @@ BAD = {
     "missing score": ("y_true,y_prob\n1,0.5\n0,\n", [], "row 1 is null"),
     "missing label": ("y_true,y_prob\n1,0.5\n,0.2\n", [], "missing labels; the first is in row 1"),
     "no reading of names": ("y_true,p_x,p_y\n1,0.5,0.5\n0,0.4,0.6\n", [], "columns of y_prob are 'p_x', 'p_y'"),
-    "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n3,1,0,0\n", ["--prob", "f*"], "with --labels a,b,c"),
+    "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n3,1,0,0\n", ["--prob", "f*"], "pass --labels a,b,c"),
     "judge": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--fail-on", "mood"], "--fail-on must be one of value, corrected, low"),
     "the other label": ("y_true,p_0\n1,0.5\n0,0.4\n", [], "only column 'p_0' is named after 0"),
     "three labels": ("y_true,y_prob\n1,0.5\n0,0.4\n2,0.1\n", [], "one column of probabilities"),
@@ -300,7 +303,7 @@ def test_env_lists_what_a_bug_report_needs(capsys):
 def test_demo(capsys, tmp_path):
     code, out, _ = run(capsys, "demo", "--out", tmp_path / "new")
     assert code == 0
-    assert "BernoulliNB on handwritten digits: is it even?" in out
+    assert "BernoulliNB on handwritten digits, even or odd" in out
     assert "10" in out
     for name in ("even-digits", "digits"):
         assert (tmp_path / "new" / f"calibrant-demo-{name}.html").stat().st_size > 10_000
@@ -410,3 +413,23 @@ def test_help_lists_every_name(capsys, monkeypatch):
 
 def test_the_shell_completes(capsys):
     assert "--install-completion" in run(capsys, "--help")[1]
+
+
+def messages():
+    """Texts of the library that are not docstrings, with 3 for each value."""
+    for path in (Path(cal.__file__).parent).rglob("*.py"):
+        if "cli" not in path.parts:
+            every = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+            docstrings = {id(node.value) for node in every if isinstance(node, ast.Expr)}
+            for node in every:
+                if id(node) in docstrings:
+                    continue
+                if isinstance(node, ast.JoinedStr):
+                    yield "".join(str(part.value) if isinstance(part, ast.Constant) else "3" for part in node.values)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+def test_each_translated_advice_is_in_a_message():
+    texts = "\n".join(messages())
+    assert not [pattern for pattern, _ in _OPTIONS if not re.search(pattern, texts)]

@@ -159,10 +159,13 @@ def test_page(path, tmp_path, capsys):
         (("--model", "a=p_elo", "--model", "b=p_nobody"), "--model: no column 'p_nobody'"),
         (("--model", "a=p_elo", "--model", "p_nobody"), "or the name of a column; got 'p_nobody'"),
         (("--model", "a=p_elo", "--model", "=p_coin"), "--model must be NAME=COLUMN"),
-        (("--model", "a=p_elo", "--model", "b=p_elo,p_coin"), "labels are 0, 1: say which column is which"),
+        (
+            ("--model", "a=p_elo", "--model", "b=p_elo,p_coin"),
+            "labels are 0, 1: pass --labels a,b,c, one label",
+        ),
         ((*MODELS, "--groups", "gam"), "--groups: no column 'gam'"),
         ((*MODELS, "--groups", "p_*"), "--groups 'p_*' matches 3 columns"),
-        ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: no column left besides"),
+        ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: already used for labels"),
         ((*MODELS, "--reference", "x"), "reference must be one of 'elo', 'market'"),
         ((*MODELS, "--scores", "auc"), "score must be a scoring rule or one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),
@@ -199,4 +202,4 @@ def test_models_have_as_many_columns(games, tmp_path, capsys):
     both = games.with_columns(n_0=1 - pl.col("p_elo"), n_1=pl.col("p_elo"))
     both.write_csv(tmp_path / "b.csv")
     args = ("compare-models", tmp_path / "b.csv", "--label", "won", *FAST, "--model", "a=p_elo", "--model", "b=n_*")
-    assert run(capsys, *args) == (2, "", "calibrant: --model b has 2 columns, but the first model has 1\n")
+    assert run(capsys, *args) == (2, "", "calibrant: --model b must have as many columns as the first (1); got 2\n")

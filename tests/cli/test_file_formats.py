@@ -55,8 +55,8 @@ def test_every_format_gives_the_library_number(capsys, tmp_path, binary, name, m
     ("name", "text", "words"),
     [
         ("a.json", '[{"y_true": 1, "y_prob": 0.5}]', "is a JSON array: write NDJSON"),
-        ("a.ndjson", '{"y_true": {"a": 1}, "y_prob": 0.5}', "column 'y_true' holds Struct"),
-        ("a.ndjson", '{"y_true": [1], "y_prob": 0.5}', "labels are int, bool or text"),
+        ("a.ndjson", '{"y_true": {"a": 1}, "y_prob": 0.5}', "it holds Struct"),
+        ("a.ndjson", '{"y_true": [1], "y_prob": 0.5}', "must hold labels (int, bool or text)"),
     ],
 )
 def test_json_that_is_no_table_of_labels(capsys, tmp_path, name, text, words):
@@ -140,5 +140,5 @@ def test_files_of_a_name(tmp_path):
     ]
     assert names(tmp_path / "notes.md", "csv") == (["notes.md"], ".")
     assert names(tmp_path / "notes.md") == (["notes.md"], ".")  # what is inside tells
-    with pytest.raises(ValueError, match="matches no file of csv, parquet"):
+    with pytest.raises(ValueError, match="matches no file in the formats csv, parquet"):
         Files.of(str(tmp_path / "*.md"), None)

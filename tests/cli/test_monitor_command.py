@@ -56,7 +56,7 @@ def test_subgroups_are_followed(rows):
     found = cal.calibration_over_time(frame, label="y_true", prob="y_prob", time="day", by="site", every="month")
     assert json.loads(ran.stdout)["over_time"] == json.loads(json.dumps(found.to_dict()))
     text = run(folder / "rows.csv", "--time", "day", "--every", "month", "--by", "site").output.replace("\n", " ")
-    assert "2 of the 2 subgroups changed, most surely site " in text
+    assert "2 of the 2 subgroups changed, most significantly site " in text
     clash = run(folder / "rows.csv", "--time", "day", "--by", "y_true")
     assert clash.exit_code == 2
     assert "--by y_true: this column is already used" in clash.output
@@ -82,12 +82,12 @@ def test_the_state_goes_on_with_what_is_new(rows):
     assert (first.exit_code, state.exists()) == (0, True)
     second = run(folder / "two.parquet", "--time", "day", "--state", state, "--fail-on-alarm")
     assert second.exit_code == 1
-    assert "100 rows are not later than those that the monitor has seen" in second.output
+    assert "not later than the monitor's last row: 100." in second.output
     whole.update(frame["y_true"][:5000], frame["y_prob"][:5000])
     assert cal.CalibrationMonitor.load(state).n_samples == 9000
     again = run(folder / "two.parquet", "--time", "day", "--state", state)
     assert again.exit_code == 0
-    assert "4,100 rows are not later" in again.output
+    assert "not later than the monitor's last row: 4,100." in again.output
     assert cal.CalibrationMonitor.load(state).n_samples == 9000
 
 
@@ -117,8 +117,8 @@ def test_what_cannot_be_is_one_line(rows):
         (["--time", "day", "--every", "fortnight"], "every must be a number of rows, or one of"),
         (["--time", "n", "--every", "month"], "every='month' needs dates"),
         (["--time", "day", "--state", state], "is not a saved monitor"),
-        (["--time", "day", "--state", path], "is the file that is read"),
-        (["--time", "day", "--state", state, "--groups", "n"], "--state does not know which groups"),
+        (["--time", "day", "--state", path], "is the input file"),
+        (["--time", "day", "--state", state, "--groups", "n"], "--state does not contain the groups of earlier files"),
         (["--time", "day", "--state", state, "--html", state, "--force"], "--html"),
     ):
         ran = run(path, *options)

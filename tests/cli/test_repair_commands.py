@@ -262,16 +262,16 @@ def test_no_output_replaces_what_is_read(binary, tmp_path, capsys):
     binary.write_csv(source)
     assert run(capsys, "fix", source, "--save", model, "--calibrator", "platt")[0] == 0
     before = source.read_bytes(), model.read_bytes()
-    assert "the file that is read" in refused(capsys, "fix", source, "--save", source, "--force")
-    assert "the file that is read" in refused(capsys, "compare", source, "--html", source, "--force")
+    assert "the input file" in refused(capsys, "fix", source, "--save", source, "--force")
+    assert "the input file" in refused(capsys, "compare", source, "--html", source, "--force")
     page = tmp_path / "same"
     assert "the page of --html" in refused(capsys, "fix", source, "--save", page, "--html", page)
     assert "the calibrator" in refused(capsys, "apply", model, source, "--out", model, "--force")
-    assert "the file that is read" in refused(capsys, "apply", model, source, "--out", source, "--force")
+    assert "the input file" in refused(capsys, "apply", model, source, "--out", source, "--force")
     (tmp_path / "other name").hardlink_to(source)
     (tmp_path / "link").symlink_to(source)
     for name in ("other name", "link", "../" + tmp_path.name + "/b.csv"):
-        assert "the file that is read" in refused(capsys, "report", source, "--html", tmp_path / name, "--force")
+        assert "the input file" in refused(capsys, "report", source, "--html", tmp_path / name, "--force")
     assert (source.read_bytes(), model.read_bytes()) == before
 
 
@@ -467,7 +467,9 @@ def test_a_damaged_comparison_is_one_clear_line(binary, animals, tmp_path, capsy
     told.write_text(json.dumps(found))
     other = tmp_path / "a.parquet"
     animals.write_parquet(other)
-    assert "compared calibrators for the classes 0, 1" in refused(capsys, "fix", other, "--from", told, "--save", model)
+    assert "the comparison of --from is for the classes 0, 1" in refused(
+        capsys, "fix", other, "--from", told, "--save", model
+    )
     assert "No such file" in refused(capsys, "fix", source, "--from", tmp_path / "none", "--save", model)
     assert not model.exists()
 

@@ -134,7 +134,7 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
     if by == "region":
         code, _, err = run(capsys, *args, "--fail-above", "0.05", "--fail-on", "low")
         assert code == 1
-        assert "(low) of south is above 0.05" in err
+        assert "(--fail-on low) of south is above 0.05" in err
         assert "north" not in err
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
 
@@ -329,7 +329,7 @@ REFUSED = {
         ["some-0.csv", "--by", "w", "--stream", "--sum-tolerance", "0.1"],
         "--by with --sum-tolerance needs all rows at once: add --load",
     ),
-    "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is read as label already"),
+    "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is already used as label"),
     "by of a label of rows": (["some-0.csv", "--by", "y"], "--by y: this column is already used for labels"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
     "by of nothing in rows": (["some-0.csv", "--by", "age"], "--by: no column 'age'"),
@@ -405,7 +405,7 @@ def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
     assert "--on-invalid drop" in err
     code, out, err = run(capsys, *args, "--on-invalid", "drop", "--json")
     assert code == 0
-    assert err == "calibrant: warning: 3 invalid rows were dropped\n"
+    assert err == "calibrant: warning: invalid rows dropped: 3\n"
     assert json.loads(out)["n_samples"] == 5997
 
 
@@ -413,10 +413,10 @@ def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
 def test_a_file_that_is_read_is_not_written(capsys, folder, database):
     args = ("report", folder / "some-*.parquet", "--engine", "polars", "--label", "y", "--prob", "p", "--force")
     before = (folder / "some-1.parquet").read_bytes()
-    assert "is a file that is read" in refused(capsys, *args, "--sums", folder / "some-1.parquet")
+    assert "is an input file" in refused(capsys, *args, "--sums", folder / "some-1.parquet")
     assert (folder / "some-1.parquet").read_bytes() == before
     args = ("report", "--sql", "FROM scored", "--engine", "duckdb", "--database", database, "--force")
-    assert "is the database that is read" in refused(capsys, *args, "--sums", database)
+    assert "is the input database" in refused(capsys, *args, "--sums", database)
 
 
 @pytest.mark.slow
@@ -433,12 +433,12 @@ def test_what_merge_refuses(capsys, folder, tmp_path):
     assert "broken.sums: these bytes of an Accumulator are damaged: truncated" in refused(capsys, "merge", one, broken)
     other = tmp_path / "other.sums"
     run(capsys, "report", folder / "many.parquet", "--label", "truth", "--sums", other)
-    assert "other.sums: accumulators of different notions cannot merge" in refused(capsys, "merge", one, other)
+    assert "other.sums: merged accumulators must have equal notions" in refused(capsys, "merge", one, other)
     empty = tmp_path / "empty.sums"
     empty.write_bytes(cal.Accumulator().to_bytes())
     assert "these sums contain no rows" in refused(capsys, "merge", empty)
     before = one.read_bytes()
-    assert "is a file that is read" in refused(capsys, "merge", one, "--sums", one, "--force")
+    assert "is an input file" in refused(capsys, "merge", one, "--sums", one, "--force")
     assert one.read_bytes() == before
     assert "exists: choose another name, or pass --force" in refused(capsys, "merge", other, "--sums", one)
 

@@ -280,4 +280,4 @@ def test_models_of_other_groups_are_refused_whatever_groups_are_called():
 def test_certain_scores_whose_mistakes_cancel_are_not_said_to_be_right():
     p, y = np.repeat([0.0, 1.0], 40), np.repeat([0, 1, 1, 0], [20, 20, 20, 20])
     found = cal.subgroup_calibration(y, p, np.zeros(80, dtype=int), test="in-the-large", **CHEAP)
-    assert not any("all are right" in text for one in found.subgroups for text in one.warnings)
+    assert not any("all are correct" in text for one in found.subgroups for text in one.warnings)

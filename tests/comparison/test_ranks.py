@@ -175,7 +175,7 @@ def test_text_and_frame():
         ([[1], [2]], {}, ValueError, "at least 2 models"),
         ([1, 2, 3], {}, ValueError, "must be a table"),
         ([[1, np.nan], [1, 2]], {}, ValueError, "row 0, column 1 is nan"),
-        ({"a": [1, 2], "b": [1]}, {}, ValueError, "same number of scores for every model"),
+        ({"a": [1, 2], "b": [1]}, {}, ValueError, "same number of values for every model"),
         ([[1, 2], [2, 1]], {"level": 1}, ValueError, "level must lie strictly between 0 and 1; got 1"),
         ([[1, 2], [2, 1]], {"models": ["a"]}, ValueError, "models must be 2 names"),
         ([[1, 2], [2, 1]], {"models": 5}, TypeError, "models must be 2 names, one per column of scores; got 5"),

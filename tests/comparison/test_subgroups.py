@@ -267,7 +267,7 @@ def test_heterogeneity_is_the_score_test():
     assert found.pvalue < 1e-4
     assert abs(columns.T @ (y - chance)).max() < 1e-4  # of cells of scores
     few = compared(cells_of(y[:60], p[:60], codes=codes[:60]), np.random.default_rng(0), pooled)
-    assert "1999 draws" in few.name
+    assert "1,999 draws" in few.name
     single = compared(cells_of(y, p), np.random.default_rng(0))
     assert np.isnan(single.pvalue)
     assert "one subgroup" in single.warnings[0]

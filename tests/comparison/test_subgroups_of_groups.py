@@ -126,7 +126,7 @@ def test_subgroups_of_few_groups_say_so():
 
 def test_wrong_groups_of_rows():
     y, p, group, by = hospitals()
-    with pytest.raises(ValueError, match="groups must hold one value for each of"):
+    with pytest.raises(ValueError, match="groups must have one value per row"):
         cal.subgroup_calibration(y, p, by, groups=group[1:])
     with pytest.raises(ValueError, match="groups must name at least 2 groups"):
         cal.subgroup_calibration(y, p, by, groups=np.zeros(y.size))

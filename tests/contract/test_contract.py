@@ -227,10 +227,10 @@ def test_different_summaries_do_not_merge(row):
         if isinstance(summary, BinMoments)
         else row.estimator.summarize(_problems("class-specific", "unweighted")[0])
     )
-    with pytest.raises(ValueError, match="cannot merge"):
+    with pytest.raises(ValueError, match="cannot be merged"):
         summary + wrong
     if not row.mergeable:  # edges found in other data are other edges
-        with pytest.raises(ValueError, match="cannot merge"):
+        with pytest.raises(ValueError, match="cannot be merged"):
             summary + cal.Binned("sqrt", "quantile").summarize(other)
     with pytest.raises(TypeError):
         summary + 1

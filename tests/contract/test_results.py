@@ -253,7 +253,7 @@ def test_numbers_and_names_of_a_notebook_are_those_of_the_result():
     assert "<table" not in html
     many = notebook.table({"name": [f"g{i}" for i in range(700)], "low": [0.1] * 700, "high": [np.nan] * 700})
     assert many.count("<tr>") == 500 + 2
-    assert "200 rows are not shown" in many
+    assert "Rows not shown: 200" in many
     assert '<th scope="col">interval</th>' in many
     assert notebook.table({}).endswith("<thead><tr></tr></thead><tbody></tbody></table>")
 
@@ -300,7 +300,7 @@ def test_a_summary_of_groups_names_those_that_are_off():
     assert found.summary.endswith("Subgroups of site differ at equal scores.")
     assert cal.subgroup_calibration(y, p, group).summary.endswith(" Subgroups differ at equal scores.")
     fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
-    assert fine.summary == "None of the 3 subgroups is significantly miscalibrated at 0.05."
+    assert fine.summary == "No subgroup (of 3) is significantly miscalibrated at 0.05."
     # As many outcomes as stated, but too steep: which way a group is off is not said where its gap may be 0.
     steep = cal.subgroup_calibration(rng.random(6000) < 0.25 + 0.5 * p, p, {"site": group}).summary
     assert steep.startswith("All 3 subgroups are miscalibrated: ")

@@ -105,7 +105,7 @@ def test_every_function(name):
     for kind in KINDS[:2]:
         soft, hard = both(kind)
         if name in REFUSE:
-            with pytest.raises(ValueError, match="bets on one outcome per row, and y_true holds shares"):
+            with pytest.raises(ValueError, match="bets on one outcome per row, but y_true holds shares"):
                 answer(name, soft)
             continue
         given = split(*rows(kind))[3]
@@ -260,7 +260,7 @@ P3 = np.full((10, 3), 1 / 3)
         ([0.5, np.nan, *[0] * 8], P, {}, "row 1 is nan"),
         ([0.5, None, *[0] * 8], P, {}, "row 1 is nan"),
         ([0.5, np.inf, *[0] * 8], P, {}, "row 1 is inf"),
-        ([0.5, *[0] * 9], P3, {}, "row 0 is 0.5, and shares are of two classes (y_prob has 3 columns)"),
+        ([0.5, *[0] * 9], P3, {}, "row 0 is 0.5, and shares need two classes (y_prob has 3 columns)"),
         ([0.5, *[0] * 9], P > 0.5, {}, "are y_true and y_prob swapped?"),
         (np.full((10, 2), 0.5), np.column_stack([P, 1 - P]), {"multilabel": True}, "y_true must be 1-D"),
         ([0.5, *[0] * 9], P, {"labels": (0, 1, 2)}, "labels must name one label per column"),
@@ -269,7 +269,7 @@ P3 = np.full((10, 3), 1 / 3)
         ([0.5, *[0] * 9], P, {"labels": ("a", "b"), "pos_label": "c"}, "pos_label must be one of the labels"),
         ([0.5, *[0] * 9], P, {"sample_weight": [-1, *[1] * 9]}, "sample_weight must not be negative; row 0"),
         ([0.5, *[0] * 9], P, {"groups": [1] * 10}, "groups must name at least 2 groups"),
-        ([0.5, *[0] * 9], P, {"groups": range(20)}, "groups must hold one value for each of 10 rows"),
+        ([0.5, *[0] * 9], P, {"groups": range(20)}, "groups must have one value per row (10)"),
     ],
 )
 def test_what_is_no_share(y, p, options, said):

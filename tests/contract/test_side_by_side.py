@@ -100,5 +100,5 @@ def test_bad_samples_are_named(change, message):
 
 
 def test_canonical_estimators_do_not_read_single_scores():
-    with pytest.raises(TypeError, match="estimator must be one that reads single scores"):
+    with pytest.raises(TypeError, match="estimator must support single scores"):
         read_samples(cal.estimators.SimplexBinned(), [[0.1]], [[0]])

@@ -97,11 +97,11 @@ def test_calibrators_are_chosen_by_columns(frame, prob):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"label": "y"}, "prob must name"),
-        ({"prob": "p"}, "label must name"),
+        ({"label": "y"}, "prob must be given"),
+        ({"prob": "p"}, "label must be given"),
         ({"label": "y", "prob": "p", "y_prob": P}, "y_prob must not be given"),
         ({"label": "y", "prob": "p", "weight": "w", "sample_weight": P}, "sample_weight must not be given"),
-        ({"label": "y", "prob": "y"}, "read as label already"),
+        ({"label": "y", "prob": "y"}, "already used as label"),
         ({"label": "y", "prob": "z"}, "prob must be a column of the frame ('y', 'p', "),
         ({"label": "y", "prob": 1}, "prob must be the name of a column; got 1"),
         ({"label": "y", "prob": "p", "groups": "z"}, "groups must be a column of the frame"),

@@ -263,5 +263,5 @@ def test_clean_arrays_are_not_copied():
 
 def test_times_in_lists_that_python_has_no_date_for_are_refused():
     times = pa.array([[2**60]] * 3, pa.list_(pa.timestamp("s"), 1))
-    with pytest.raises(ValueError, match="times of the years 1 to 9999"):
+    with pytest.raises(ValueError, match="times in the years 1 to 9999"):
         to_array(times, "time")

@@ -94,7 +94,7 @@ def test_places_of_several_labels():
     expected = cal.as_predictions(labels, rows, multilabel=True, groups=np.repeat(np.arange(6), 12))
     assert cal.calibration_error(found) == cal.calibration_error(expected)
     np.testing.assert_array_equal(found.groups, expected.groups)
-    with pytest.raises(ValueError, match="ignore_index is for rows of one label each"):
+    with pytest.raises(ValueError, match="ignore_index needs one label per row"):
         cal.as_predictions(y, p, multilabel=True, ignore_index=0)
 
 
@@ -165,16 +165,16 @@ def test_an_accumulator_of_images_is_the_estimate_of_all():
     ("change", "error", "words"),
     [
         ({"y_true": lambda z, y: y[:, :2]}, ValueError, "y_true must have the shape of y_prob without axis 1"),
-        ({"y_prob": lambda z, y: np.moveaxis(softmax(z), 1, -1)}, ValueError, r"pass np.moveaxis\(y_prob, -1, 1\)"),
+        ({"y_prob": lambda z, y: np.moveaxis(softmax(z), 1, -1)}, ValueError, r"Pass np.moveaxis\(y_prob, -1, 1\)"),
         ({"y_true": lambda z, y: (y[:, None] == np.arange(3)[:, None, None]) * 1}, ValueError, r"y_true.argmax\(axis"),
         ({"y_prob": lambda z, y: z}, ValueError, "y_prob must lie in"),
         ({"groups": lambda z, y: [0, 1]}, ValueError, r"groups must have the shape of y_true, \(6, 3, 4\)"),
         ({"sample_weight": lambda z, y: np.ones(72)}, ValueError, "sample_weight must have the shape of y_true"),
         ({"ignore_index": lambda z, y: 1.5}, ValueError, "ignore_index must be an int"),
-        ({"ignore_index": lambda z, y: 0, "y_true": lambda z, y: 0 * y}, ValueError, "all 72 rows have it"),
+        ({"ignore_index": lambda z, y: 0, "y_true": lambda z, y: 0 * y}, ValueError, r"all rows \(72\) have it"),
         ({"y_true": lambda z, y: y.astype(str), "ignore_index": lambda z, y: 0}, TypeError, "labels that are numbers"),
         ({"groups": lambda z, y: "first-axis", "y_true": lambda z, y: y[0, 0],
-          "y_prob": lambda z, y: softmax(z)[0, :, 0].T}, ValueError, "groups='first-axis' is for y_prob"),
+          "y_prob": lambda z, y: softmax(z)[0, :, 0].T}, ValueError, "groups='first-axis' needs y_prob"),
         ({"sample_weight": lambda z, y: (y == 255) * 1.0, "y_true": lambda z, y: np.where(y == 0, 255, y),
           "ignore_index": lambda z, y: 255}, ValueError, "must not be all zero"),
     ],

@@ -273,11 +273,11 @@ def test_grid_counts_of_real_outcomes(sizes, weighted):
 def test_groups_that_are_none():
     group, s, y = clustered()
     for wrong, kind, said in (
-        (group[:-1], ValueError, r"groups must hold one value for each of 240 rows; got shape \(239,\)"),
+        (group[:-1], ValueError, r"groups must have one value per row \(240\); got shape \(239,\)"),
         (np.column_stack([group, group]), ValueError, r"got shape \(240, 2\)"),
         (5, (ValueError, TypeError), "groups"),
-        (np.where(group == 3, np.nan, group), ValueError, "groups must not be missing; row 24 is NaN"),
-        (np.array([None, *group[1:]], dtype=object), ValueError, "groups must not be missing; row 0 is None"),
+        (np.where(group == 3, np.nan, group), ValueError, "groups must have no missing values; row 24 is NaN"),
+        (np.array([None, *group[1:]], dtype=object), ValueError, "groups must have no missing values; row 0 is None"),
         (pd.Series([pd.NA, *group[1:]], dtype="Int64"), ValueError, "groups"),
         (pd.Series([None, *(f"a{g}" for g in group[1:])]), ValueError, "groups must.* missing.*row 0"),
         (
@@ -287,7 +287,7 @@ def test_groups_that_are_none():
         ),
         (np.zeros(240), ValueError, "at least 2 groups.*all rows belong to one"),
         ([[1], [2]] * 119 + [[1], [1, 2]], (ValueError, TypeError), "groups"),
-        ([{"a": 1}] * 240, TypeError, "groups must be hashable"),
+        ([{"a": 1}] * 240, TypeError, "groups must hold hashable"),
     ):
         with pytest.raises(kind, match=said):
             cal.calibration_error(y, s, groups=wrong)

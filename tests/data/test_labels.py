@@ -142,7 +142,7 @@ def test_two_columns():
 @pytest.mark.parametrize(
     ("y", "options", "kind", "text"),
     [
-        (["a", "b", "b"], {}, ValueError, "y_true has 2 labels ('a', 'b') but y_prob has 3 columns: say which column is which with labels=[...]"),
+        (["a", "b", "b"], {}, ValueError, "y_true has 2 labels ('a', 'b') but y_prob has 3 columns: pass labels=[...], one label per column"),
         ([-1, 2, 2], {}, ValueError, "y_true has 2 labels (-1, 2) but y_prob has 3 columns"),
         ([1, 2, 9], {"labels": [0, 1, 2]}, ValueError, "y_true has a label that matches no column: row 2 is 9, labels are 0, 1, 2"),
         (["a", "z", "b"], {"labels": ["a", "b", "c"]}, ValueError, "row 1 is 'z', labels are 'a', 'b', 'c'"),
@@ -156,13 +156,13 @@ def test_two_columns():
         ([0, 1, 2], {"labels": [0, "a", 2]}, TypeError, "labels must be of one kind (int, bool or str); got [0, 'a', 2]"),
         ([0, 1, 2], {"labels": [0, None, 2]}, TypeError, "labels must be of one kind"),
         ([0, 1, 2], {"pos_label": 1}, ValueError, "pos_label is for a 1-D y_prob; y_prob has 3 columns (got pos_label=1)"),
-        (np.tri(3, dtype=int), {"multilabel": False}, ValueError, "y_true has rows of several labels, or of none (row 1 has 2 ones), so each label is a two-class problem: use notion='multilabel', where it is taken, or pass y_true[:, k] and y_prob[:, k]"),
+        (np.tri(3, dtype=int), {"multilabel": False}, ValueError, "y_true has rows with several labels, or none (row 1 has 2 ones), so each label is a two-class problem: use notion='multilabel', where supported, or pass y_true[:, k] and y_prob[:, k]"),
         (np.zeros((3, 3)), {"multilabel": False}, ValueError, "(row 0 has 0 ones), so each label is a two-class problem"),
-        (np.eye(3, 4), {}, ValueError, "y_true has rows of 4 columns, and y_prob has columns for 3 labels"),
+        (np.eye(3, 4), {}, ValueError, "y_true has 4 columns, but y_prob gives probabilities of 3 labels"),
         (np.eye(3), {"labels": ["a", "b"]}, ValueError, "labels must name one label per column: y_prob has 3, labels has 2"),
         (np.eye(3) / 2, {}, ValueError, "y_true must be 1-D; got shape (3, 3)"),
-        ([[5.2, 1], [3.1, 0], [2.0, 1]], {}, ValueError, "(time, event) pairs? Probabilities are of an event by some time t"),
-        (np.array([(True, 5.2)] * 3, [("event", bool), ("time", float)]), {}, TypeError, "(time, event) pairs? Probabilities are of an event by some time t"),
+        ([[5.2, 1], [3.1, 0], [2.0, 1]], {}, ValueError, "(time, event) pairs? Probabilities are those of an event by some time t"),
+        (np.array([(True, 5.2)] * 3, [("event", bool), ("time", float)]), {}, TypeError, "(time, event) pairs? Probabilities are those of an event by some time t"),
     ],
 )  # fmt: skip
 def test_multiclass_labels_refused(y, options, kind, text):
@@ -248,12 +248,12 @@ def test_columns_without_names_count_by_position():
 
 def test_names_that_contradict_the_labels():
     refused(ValueError, "row 2 is 'pig', columns of y_prob are 'cat', 'cow', 'dog'", ["cat", "cow", "pig"], frame(PETS))
-    refused(ValueError, "labels ['pig'] match no column of y_prob", PETS, frame(PETS), labels=["cat", "cow", "pig"])
+    refused(ValueError, "labels ['pig'] do not match the columns", PETS, frame(PETS), labels=["cat", "cow", "pig"])
     for y in (PETS, ["cat", "cow", "cow"]):
         message = "row 0 is 'cat', columns of y_prob are 'x', 'y', 'z', labels are 'cat', 'cow'"
         refused(ValueError, message, y, frame(["x", "y", "z"]))
     assert as_predictions(PETS, frame(["x", "y", "z"]), labels=["dog", "cow", "cat"]).codes.tolist() == [2, 1, 0]
-    refused(ValueError, "labels ['z'] match no column", PETS, frame(PETS), labels=["cat", "z", "dog"])
+    refused(ValueError, "labels ['z'] do not match the columns", PETS, frame(PETS), labels=["cat", "z", "dog"])
 
 
 BOOLS, WHOLE = [True, False, True], [1, 0, 1]
@@ -305,14 +305,14 @@ def test_columns_of_three_labels_but_for_spelling():
 )
 def test_names_that_do_not_cover_the_labels(y, names):
     rows = np.full((3, len(names)), 1 / len(names))
-    refused(ValueError, "say which column is which with labels=[...]", y, pd.DataFrame(rows, columns=names))
+    refused(ValueError, "pass labels=[...], one label per column", y, pd.DataFrame(rows, columns=names))
 
 
 @pytest.mark.parametrize(("y", "k"), [([1, 2, 2], 3), ([1, 1, 1], 2), ([1.0, 1.0, 2.0], 3), ([1, 2, 2], "f")])
 def test_integers_without_zero_may_count_from_one(y, k):
     rows = P3 if k != 2 else np.column_stack([P[:3], 1 - np.array(P[:3])])
     rows, k = (frame(["f0", "f1", "f2"]), 3) if k == "f" else (rows, k)
-    with pytest.warns(calibrant.exceptions.LabelWarning, match=rf"read as 0 … {k - 1}; pass labels=range\({k}\)"):
+    with pytest.warns(calibrant.exceptions.LabelWarning, match=rf"assumed to be 0 … {k - 1}; pass labels=range\({k}\)"):
         assert as_predictions(y, rows).classes == tuple(range(k))
     assert as_predictions(y, rows, labels=range(k)).codes.tolist() == [int(v) for v in y]
     assert as_predictions(y, rows, labels=range(1, k + 1)).codes.tolist() == [int(v) - 1 for v in y]

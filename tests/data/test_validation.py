@@ -41,7 +41,7 @@ def test_scores_must_be_finite(bad, dtype):
     ("scores", "text", "hint"),
     [
         ([0.1, 0.2, 1.01, 0.3], "row 2 is 1.01", None),
-        ([10.0, 95.5, 3.0, 0.0], "row 0 is 10.0", "percentages, divide by 100"),
+        ([10.0, 95.5, 3.0, 0.0], "row 0 is 10.0", "percentages; divide by 100"),
         ([0.2, 0.7, -3.1, 8.0], "row 2 is -3.1", "logits or margins (they range from -3.1 to 8)"),
         ([0, 1, 250, 3], "row 2 is 250.0", "scipy.special.expit"),
         ([0.1, 0.2, 1 + 1e-8, 0.3], "row 2 is 1.00000001", None),
@@ -202,7 +202,7 @@ def test_rows_must_sum_to_one(factor):
     message = refused(
         ValueError, f"rows of y_prob must sum to 1 within sum_tolerance=1e-05; row 1 sums to {factor}", Y3, rows
     )
-    assert "(2 of 3 rows do)" in message
+    assert "(failing rows: 2 of 3)" in message
     assert as_predictions(Y3, rows, sum_tolerance=0.11).n_classes == 3
 
 
@@ -365,7 +365,7 @@ def test_parts_are_values():
         (
             {"notion": cal.notions.ClassSpecific("zebra")},
             ValueError,
-            "ClassSpecific('zebra'): the labels are [0, 1, 2]",
+            "ClassSpecific('zebra') must name one of the labels [0, 1, 2]",
         ),
         ({"notion": "class-specific"}, ValueError, "needs a label when there are 3 classes"),
         (

@@ -186,7 +186,7 @@ def test_without_a_threshold_there_is_no_curve():
         found = cal.expected_cost(y, p, costs, cv=2)
         assert (found.threshold, found.at_half, found.recalibrated_threshold) == (None, None, None)
         assert found.thresholds.size == 0
-        assert "from 0.5 on" not in found.summary
+        assert "at 0.5 or more" not in found.summary
         with pytest.raises(ValueError, match="two classes and two decisions"):
             found.plot()
 
@@ -219,8 +219,8 @@ def test_the_picture_shows_what_the_numbers_say():
     found = cal.expected_cost(data.y_true, data.y_prob, {"fp": 2, "fn": 3})
     ax = found.plot().ax_
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert any(text.startswith("from 0.4 on: ") for text in texts)
-    assert any(text.startswith("recalibrated, from ") for text in texts)
+    assert any(text.startswith("at 0.4 or more: ") for text in texts)
+    assert any(text.startswith("recalibrated, at ") for text in texts)
     assert ax.get_xscale() == "linear"
     np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), found.thresholds)
     rare = cal.expected_cost(data.y_true, data.y_prob, {"fp": 1, "fn": 999}).plot().ax_

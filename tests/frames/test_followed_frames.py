@@ -40,7 +40,7 @@ def test_each_one_has_its_sums():
     rows = followed_rows()
     sums = cal.from_frame(rows, **WHAT, by="site")
     assert sums.n_samples == len(rows)
-    assert str(sums).startswith("Sums of 3,600 rows by month and subgroup; over_time() follows them.")
+    assert str(sums).startswith("Sums of 3,600 rows by month and subgroup; over_time() tests them for changes.")
     march = rows.filter((pl.col("site") == "late") & (pl.col("day").dt.month() == 3))
     (key,) = [key for key in sums if key[0] == "late" and key[1].month == 3]
     np.testing.assert_allclose(

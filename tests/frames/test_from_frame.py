@@ -204,7 +204,7 @@ WRONG = {
     "no such part": (lambda: cal.from_frame(BAD, **WHAT, by="w"), ValueError, "by must be a column"),
     "no name": (lambda: cal.from_frame(BAD, label=3, prob="p"), TypeError, "label must be the name of a column; got 3"),
     "no column": (lambda: cal.from_frame(BAD, label="y", prob=[]), ValueError, "prob must name at least one column"),
-    "twice": (lambda: cal.from_frame(BAD, label="p", prob="p"), ValueError, "prob='p': this column is read as label"),
+    "twice": (lambda: cal.from_frame(BAD, label="p", prob="p"), ValueError, "prob='p': this column is already used"),
     "text as scores": (lambda: cal.from_frame(BAD, label="y", prob="part"), TypeError, "prob must hold numbers"),
     "text as weights": (lambda: cal.from_frame(BAD, **WHAT, weight="part"), TypeError, "weight must hold numbers"),
     "scores as labels": (

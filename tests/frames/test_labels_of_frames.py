@@ -47,7 +47,7 @@ def test_columns_go_by_name_and_kind():
     ("row", "text"),
     [
         ({"dog": None}, "'dog' is missing"),
-        ({"dog": 2}, "'dog' is none of the labels [0, 1]"),
+        ({"dog": 2}, "'dog' is not one of the labels [0, 1]"),
         ({"p_fox": 1.5}, "'p_fox' is not a number in [0, 1]"),
         ({"p_fox": None}, "'p_fox' is missing"),
     ],
@@ -66,17 +66,17 @@ def test_bad_rows_are_refused_or_dropped(engine, row, text):
 @pytest.mark.parametrize(
     ("given", "kind", "text"),
     [
-        ({"label": NAMES, "prob": "p_cat"}, ValueError, "label and prob must name as many columns"),
-        ({"label": NAMES, "prob": ["p_cat", "p_dog"]}, ValueError, "label and prob must name as many columns"),
+        ({"label": NAMES, "prob": "p_cat"}, ValueError, "label and prob must name equally many columns"),
+        ({"label": NAMES, "prob": ["p_cat", "p_dog"]}, ValueError, "label and prob must name equally many columns"),
         ({"label": ["cat"], "prob": ["p_cat"]}, ValueError, "at least 2"),
         ({"label": [], "prob": ["p_cat"]}, TypeError, "label must"),
-        ({"label": ["cat", "cat"], "prob": ["p_cat", "p_dog"]}, ValueError, "'cat': this column is read as label"),
+        ({"label": ["cat", "cat"], "prob": ["p_cat", "p_dog"]}, ValueError, "this column is already used as label"),
         ({"label": ["cat", "by"], "prob": ["p_cat", "p_dog"]}, TypeError, "label must hold 0 or 1"),
         ({**COLUMNS, "pos_label": 1}, ValueError, "pos_label is for one label per row"),
         ({**COLUMNS, "labels": ["a", "b"]}, ValueError, "labels must"),
         ({**COLUMNS, "notion": "classwise"}, ValueError, "use 'multilabel'"),
-        ({**COLUMNS, "notion": "multilabel:micro", "groups": "g"}, ValueError, "groups cannot be read"),
-        ({"label": "cat", "prob": "p_cat", "notion": "multilabel"}, ValueError, "lists of columns label="),
+        ({**COLUMNS, "notion": "multilabel:micro", "groups": "g"}, ValueError, "groups are not supported"),
+        ({"label": "cat", "prob": "p_cat", "notion": "multilabel"}, ValueError, "as lists of columns"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(given, kind, text):

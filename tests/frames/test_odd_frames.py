@@ -135,7 +135,7 @@ def test_names_that_spark_reads_something_into(spark):
     with pytest.raises(ValueError, match=r"without dots and ` for Spark; got 'y\.true': rename it"):
         cal.from_frame(framed(rows, "pyspark", spark), label="y.true", prob="y_prob")
     rows = MANY_ROWS.rename({"p_0": "p_a", "p_1": "p_A", "p_2": "p_b"})
-    with pytest.raises(ValueError, match="that Spark tells apart; got 'p_a' and 'p_A': rename one"):
+    with pytest.raises(ValueError, match="that Spark distinguishes; got 'p_a' and 'p_A': rename one"):
         cal.from_frame(framed(rows, "pyspark", spark), label="y_true", prob=["p_a", "p_A", "p_b"], labels=range(3))
 
 

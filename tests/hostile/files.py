@@ -100,7 +100,7 @@ FILES = {
     "a header only, without line end": File(b"y_true,y_prob,w", refused="rows"),
     "nothing": File(b"", refused="is empty"),
     "only blank lines": File(b"\n\n\n", refused="is empty"),
-    "old Mac line ends": File(table(end="\r"), refused="old Macs"),
+    "old Mac line ends": File(table(end="\r"), refused="carriage return"),
     "comment line": File(b"# made today\n" + table(), refused="y_true"),
     # Ragged rows.
     "a field more": File(table(more=["1,0.5,1,9"]), refused="fields"),

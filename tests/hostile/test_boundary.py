@@ -88,7 +88,7 @@ REFUSED = {
     "long number": ("compare {}/good.csv --cv " + "x" * 100_000, "--cv"),
     "control characters": ("report {}/control.csv", r"\x1b[31m\u202ered"),
     "bytes": ("report {}/binary.csv", ""),
-    "cut Parquet": ("report {}/cut.parquet", "no whole Parquet file"),
+    "cut Parquet": ("report {}/cut.parquet", "not a complete Parquet file"),
     "cut Arrow": ("report {}/half.arrow", "cannot be read"),
     "zeros": ("report {}/nul.csv", ""),
     "empty": ("report {}/empty.csv", "is empty"),
@@ -183,7 +183,7 @@ def test_a_bug_is_a_line_that_says_how_to_report_it_and_70(command, error):
         (ValueError("two\nlines\x07"), 2, "calibrant: two lines\\x07\n"),
         (TypeError("x must be a number"), 2, "calibrant: x must be a number\n"),
         (ImportError("no duckdb"), 2, "calibrant: no duckdb\n"),
-        (MemoryError("1 TiB"), 2, "calibrant: memory does not suffice: 1 TiB\n"),
+        (MemoryError("1 TiB"), 2, "calibrant: out of memory: 1 TiB\n"),
         (PermissionError(13, "Permission denied", "a\nb"), 2, "calibrant: a b: Permission denied\n"),
         (FileExistsError("it is there"), 2, "calibrant: it is there\n"),
         (OSError(28, "No space left on device"), 2, None),
@@ -346,7 +346,7 @@ def test_pipes_are_read(folder, tmp_path):
         cwd=folder, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "cannot read a pipe" in done.stderr
+    assert "cannot read the pipe" in done.stderr
 
 
 def test_a_pipe_gives_what_its_file_gives(folder, tmp_path):

@@ -65,7 +65,7 @@ def test_columns_in_another_order_than_the_sorted_labels():
     """A matrix whose columns are low, mid, high was silently read as high, low, mid."""
     y, p = sample(400)
     names = np.array(["low", "mid", "high"])[y]
-    with pytest.warns(cal.exceptions.LabelWarning, match=r"with labels=\['low', 'mid', 'high'\] it would be in \d+ %"):
+    with pytest.warns(cal.exceptions.LabelWarning, match=r"with labels=\['low', 'mid', 'high'\] in \d+ %"):
         wrong = cal.calibration_error(names, p)
     right = cal.calibration_error(names, p, labels=["low", "mid", "high"])
     assert right < wrong / 3

@@ -85,7 +85,7 @@ def test_the_file_that_is_read_under_any_name(command, rows):
         make(rows)
         refused = run(*args, "--force")
         assert refused.exit_code == 2
-        assert "is the file that is read" in refused.stderr
+        assert "is the input file" in refused.stderr
         out.unlink()
     assert rows.read_bytes() == before
 

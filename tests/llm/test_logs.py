@@ -63,7 +63,7 @@ def test_confidence_is_the_largest_share_of_the_options(score):
 
 
 def test_options_of_one_number_have_a_column_each(tmp_path):
-    with pytest.raises(ValueError, match=r"one number of options; got 6 with 2, 5 with 3, 5 with 4: use 'correct'"):
+    with pytest.raises(ValueError, match=r"equally many options; got 6 with 2, 5 with 3, 5 with 4: use 'correct'"):
         llm.read(LOGS / "harness_sums.jsonl", outcome="option")
     three = written(tmp_path / "three.jsonl", [r for r in lines("harness_sums.jsonl") if len(r["filtered_resps"]) == 3])
     options, one = llm.read(three, outcome="option"), llm.read(three)
@@ -114,7 +114,7 @@ def test_an_answer_of_several_tokens(tmp_path):
     log["samples"][0]["scores"]["stated"]["answer"] = "12"  # a part of a number is not that number
     path = tmp_path / "log.json"
     path.write_text(json.dumps(log), encoding="utf-8")
-    with pytest.warns(UnreadAnswersWarning, match="1 of 12 answers are left out: 1 no likelihood of the answer"):
+    with pytest.warns(UnreadAnswersWarning, match="1 of 12 answers left out: 1 no likelihood of the answer"):
         found = llm.read(path)
     assert found.probs == pytest.approx(np.exp(-0.6))
     assert found.n_samples == 11
@@ -151,14 +151,14 @@ def test_stated_confidences_in_the_text_of_a_written_answer():
     path = LOGS / "harness_sums_written.jsonl"
     with pytest.raises(ValueError, match="score must name the filter, as in score='exact_match,first-number'"):
         llm.read(path)
-    with pytest.warns(UnreadAnswersWarning, match=r"2 of 16 answers are left out: 2 refused"):
+    with pytest.warns(UnreadAnswersWarning, match=r"2 of 16 answers left out: 2 refused"):
         found = llm.read(path, score="exact_match,last-number")
     rows = [row for row in lines(path.name) if row["filter"] == "last-number"]
     kept = [row for row in rows if "cannot" not in row["resps"][0][0]]
     assert np.mean([row["exact_match"] for row in rows]) == 0.125  # as printed, of all answers
     assert found.codes.tolist() == [row["exact_match"] for row in kept]
     assert found.read_from == "stated, in the text"
-    with pytest.raises(ValueError, match="none of the 16 answers"):
+    with pytest.raises(ValueError, match=r"no answer in the log can be read \(0 of 16\)"):
         llm.read(path, score="exact_match,last-number", confidence="likelihood")
 
 
@@ -170,7 +170,7 @@ def test_a_table_in_every_format(tmp_path):
     table.to_json(tmp_path / "t.ndjson", orient="records", lines=True)
     table.to_parquet(tmp_path / "t.parquet")
     for log in (table, *(tmp_path / f"t.{kind}" for kind in ("csv", "ndjson", "parquet"))):
-        with pytest.warns(UnreadAnswersWarning, match="1 of 4 answers are left out: 1 refused"):
+        with pytest.warns(UnreadAnswersWarning, match="1 of 4 answers left out: 1 refused"):
             found = llm.read(log)
         assert found.probs.tolist() == [0.9, 0.9, 0.675]
         assert found.codes.tolist() == [1, 0, 1]
@@ -193,10 +193,10 @@ HARNESS = {
     ("changed", "message"),
     [
         ({"acc": 0.0}, r"largest score and the target 1 do not give acc = 0.0, which the log has for doc_id 0"),
-        ({"target": 7}, "none of the 1 answers of the log can be read|do not give"),
-        ({"filtered_resps": [["nan", "False"], ["-1.0", "False"]], "acc": None}, "none of the 1 .* not finite"),
-        ({"filtered_resps": [["-1.0", "True"]], "target": 0}, "none of the 1 .* no log-likelihoods of two options"),
-        ({"filtered_resps": "lol"}, "none of the 1 .* no log-likelihoods"),
+        ({"target": 7}, "no answer in the log can be read|do not give"),
+        ({"filtered_resps": [["nan", "False"], ["-1.0", "False"]], "acc": None}, "no answer in the log .* not finite"),
+        ({"filtered_resps": [["-1.0", "True"]], "target": 0}, "no answer .* no log-likelihoods of two options"),
+        ({"filtered_resps": "lol"}, "no answer in the log .* no log-likelihoods"),
         ({"metrics": ["acc", "acc_norm"], "acc_norm": 1.0, "score": "acc_norm"}, "arguments of each option"),
         ({"score": "f1"}, "score must be one of 'acc'; got 'f1'"),
         ({"score": "acc,strict"}, "filter of score must be one of 'none'; got 'strict'"),
@@ -216,7 +216,7 @@ def test_hostile_lines_end_in_refusals(changed, message, tmp_path):
         ("a.json", '{"version": 2, "status": "success", "eval": {}}', "no samples"),
         ("a.json", '{"version": 2, "status": "x", "eval": {}, "samples": [{"id": 1}]}', "no scores"),
         ("a.csv", "id,confidence\n1,0.5\n", "lacks the column 'correct'"),
-        ("a.csv", "confidence,correct\n,1\n", "none of the 1 answers"),
+        ("a.csv", "confidence,correct\n,1\n", "no answer in the log can be read"),
         ("a.ndjson", '{"x": 1}\n', "not a log of"),
     ],
 )
@@ -231,7 +231,7 @@ def test_targets_of_several_right_options(tmp_path):
     rows = [HARNESS | {"target": "[0, 1]"}, HARNESS | {"doc_id": 1, "target": "[0]", "acc": 0.0}]
     path = written(tmp_path / "log.jsonl", rows)
     assert llm.read(path).codes.tolist() == [1, 0]
-    with pytest.warns(UnreadAnswersWarning, match="1 of 2 answers are left out: 1 no single right option"):
+    with pytest.warns(UnreadAnswersWarning, match="1 of 2 answers left out: 1 no single right option"):
         assert llm.read(path, outcome="option").codes.tolist() == [0]
 
 
@@ -254,12 +254,12 @@ def test_the_command_takes_a_score_and_says_what_is_left_out(capsys, tmp_path):
     log = LOGS / "harness_sums_written.jsonl"
     code, _, err = run(capsys, "report", log, "--score", "exact_match,first-number")
     assert code == 0
-    assert "2 of 16 answers are left out: 2 refused" in err
+    assert "2 of 16 answers left out: 2 refused" in err
     assert "calibrant: score must name the filter" in run(capsys, "report", log)[2]
     table = tmp_path / "t.csv"
     table.write_text("y_true,y_prob\n1,0.5\n0,0.2\n", encoding="utf-8")
     assert "--score is for logs" in run(capsys, "report", table, "--score", "acc")[2]
-    assert "no engine reads" in run(capsys, "report", log, "--score", "acc", "--engine", "polars")[2]
+    assert "engines cannot read" in run(capsys, "report", log, "--score", "acc", "--engine", "polars")[2]
 
 
 def test_the_command_reads_a_table_of_answers(capsys, tmp_path):
@@ -279,7 +279,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     for code in re.findall(r"```python\n(.*?)```", page, flags=re.S):
         exec(code, names)
     told = capsys.readouterr().out
-    assert "16 answers to 16 questions" in told
+    assert "Answers: 16, questions: 16" in told
     assert "differences between subgroups" in told
     assert names["both"].n_groups == 16  # the same questions
 

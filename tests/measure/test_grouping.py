@@ -226,13 +226,13 @@ X, Y, S = (v[:40] for v in hidden(40)[:3])
     ("change", "kind", "words"),
     [
         ({"features": X[:, 0]}, ValueError, r"codes of regions in 1-D.*features\[:, None\]"),
-        ({"features": X[:39]}, ValueError, "features must have a row for each of 40 rows"),
-        ({"features": np.arange(39)}, ValueError, "features must hold one value for each of 40 rows"),
-        ({"features": X[:, :0]}, ValueError, "features must have a row"),
+        ({"features": X[:39]}, ValueError, "one row per label .40. and at least one column"),
+        ({"features": np.arange(39)}, ValueError, r"features must have one value per row \(40\)"),
+        ({"features": X[:, :0]}, ValueError, "features must have one row per label"),
         ({"features": X * np.inf}, ValueError, "features must be finite"),
         ({"features": X * 1e300}, ValueError, "features must be finite numbers below"),
         ({"features": X + 0j}, TypeError, "features must be numbers or categories"),
-        ({"features": [None] * 40}, ValueError, "features must not be missing; row 0"),
+        ({"features": [None] * 40}, ValueError, "features must have no missing values; row 0"),
         (
             {"features": X, "score": "spherical"},
             ValueError,

@@ -76,7 +76,7 @@ def test_parts_add_and_are_serialised():
         (plain,) = reduced(None, s, y)
         assert "parts" not in need.of(plain).to_dict()
         assert Shared.of(need.of(plain)) is None
-        with pytest.raises(ValueError, match="parts has 2 entries"):
+        with pytest.raises(ValueError, match="parts has size 2"):
             kind.from_dict(both.to_dict() | {"parts": [1.0, 2.0]})
     runs = SUMS["scores"].of(one) + SUMS["scores"].of(two)
     np.testing.assert_allclose(runs.parts, 200 * (one.effects + two.effects)[0])

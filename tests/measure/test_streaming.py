@@ -115,7 +115,7 @@ def test_pieces_of_other_labels_are_refused():
     with pytest.raises(ValueError, match=r"matches no column: row 1 is .c."):
         acc.update(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
     other = cal.Accumulator().update(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
-    with pytest.raises(ValueError, match="cannot merge"):
+    with pytest.raises(ValueError, match="merged accumulators must have equal"):
         _ = acc + other
 
 
@@ -161,9 +161,9 @@ def test_merge_with_an_empty_one_is_a_copy():
 def test_merge_needs_the_same_notion_and_bins():
     y, q = multiclass()
     mean = cal.Accumulator(notion=cal.notions.Classwise("mean")).update(y, q)
-    with pytest.raises(ValueError, match="notions cannot merge"):
+    with pytest.raises(ValueError, match="must have equal notions"):
         _ = mean + cal.Accumulator(notion=cal.notions.Classwise("max")).update(y, q)
-    with pytest.raises(ValueError, match="bins cannot merge"):
+    with pytest.raises(ValueError, match="must have equal bins"):
         _ = mean + cal.Accumulator(notion=cal.notions.Classwise("mean"), binned=cal.Binned(10))
 
 
@@ -215,7 +215,7 @@ def test_merging_with_an_empty_one_keeps_what_was_given(name):
         if name == "estimators" and a.totals is None and b.totals is None:
             assert set((a + b).estimators) == {cal.estimators.Isotonic(), cal.estimators.Parametric()}
             continue
-        with pytest.raises(ValueError, match="cannot merge") as error:
+        with pytest.raises(ValueError, match="merged accumulators must have equal") as error:
             _ = a + b
         shown = other[0] if name == "estimators" else other
         assert repr(tuple(shown) if name == "labels" else shown).strip("'") in str(error.value).replace(
@@ -333,7 +333,7 @@ def test_groups_must_not_span_pieces(kind):
     y, p = np.array([0, 1, 0, 1]), np.array([0.2, 0.7, 0.4, 0.9])
     acc = cal.Accumulator().update(y, p, groups=first)
     before = acc.estimate().to_dict()
-    with pytest.raises(ValueError, match="groups must not span pieces: 1 of 2 were seen in an earlier one"):
+    with pytest.raises(ValueError, match="groups must not span pieces; already in an earlier one: 1 of 2"):
         acc.update(y, p, groups=second)
     assert acc.estimate().to_dict() == before
     other = cal.Accumulator().update(y, p, groups=second)
@@ -348,13 +348,13 @@ def test_pieces_with_and_without_groups_do_not_mix():
     y, p, group = clustered()
     some = cal.Accumulator().update(y, p, groups=group)
     none = cal.Accumulator().update(y, p)
-    with pytest.raises(ValueError, match="rows with groups were added before, and these are without"):
+    with pytest.raises(ValueError, match="earlier rows were added with groups, and these are without"):
         some.update(y, p)
-    with pytest.raises(ValueError, match="rows without groups were added before, and these are with"):
+    with pytest.raises(ValueError, match="earlier rows were added without groups, and these are with"):
         none.update(cal.as_predictions(y, p, groups=group))
-    with pytest.raises(ValueError, match="give groups for all, or none"):
+    with pytest.raises(ValueError, match="pass groups for all, or none"):
         some + none
-    with pytest.raises(ValueError, match="groups must hold one value for each of"):
+    with pytest.raises(ValueError, match="groups must have one value per row"):
         some.update(y, p, groups=group[:-1])
     alone = np.arange(y.size) + 1000  # every row by itself, and still a piece with groups
     assert some.update(y, p, groups=alone).n_samples == 2 * y.size

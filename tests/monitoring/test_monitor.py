@@ -166,7 +166,7 @@ def test_a_change_is_found_soon_however_long_it_was_calibrated():
     later = day > today
     monitor.update(y[later], p[later])
     assert not monitor.alarm
-    assert "This is monitor 2: chances of a false alarm add up, to 0.1 at most." in monitor.status
+    assert "This is monitor 2: chances of a false alarm add up to 0.1 at most." in monitor.status
     assert monitor.past[0]["alarm"]
 
 
@@ -212,16 +212,16 @@ def test_the_file_does_not_grow(tmp_path):
 def test_late_labels():
     monitor, wanted = cal.CalibrationMonitor(), cal.CalibrationMonitor()
     monitor.expect(["a", "b", "c"], [0.2, 0.7, 0.4], time=1)
-    assert "3 labels are awaited (the oldest since 1)" in monitor.status
+    assert "Labels awaited: 3 (the oldest since 1)" in monitor.status
     for bad, label, words in (
         (["a", "z"], [0, 1], "key 'z' is not open"),
-        (["a", "a"], [0, 1], "one label for each of 2 keys, which differ"),
+        (["a", "a"], [0, 1], r"one label per key \(2\), and keys must differ"),
         ("a", 7, "7"),
     ):
         with pytest.raises(ValueError, match=words):
             monitor.observe(bad, label)
         assert monitor.report()["open"] == 3
-    with pytest.raises(ValueError, match="key 'b' is open already"):
+    with pytest.raises(ValueError, match="key 'b' is already open"):
         monitor.expect(["d", "b"], [0.1, 0.2])
     with pytest.raises(ValueError, match=r"y_prob must be probabilities in \[0, 1\]"):
         monitor.expect("d", 1.5)
@@ -296,7 +296,7 @@ def test_a_calibrator_repairs_all_rows_alike():
     wanted = cal.CalibrationMonitor()
     wanted.update(y, fitted.predict_proba(p)[:, 1])
     assert found == [pytest.approx(wanted.e_value)] * 2
-    with pytest.raises(ValueError, match="this monitor is given logits"):
+    with pytest.raises(ValueError, match="this monitor takes logits"):
         cal.CalibrationMonitor(from_logits=True).reset(fitted)
 
 

@@ -261,7 +261,7 @@ def test_the_course_that_changed_is_named():
     assert [one.course for one in found.changed] == ["west"]
     (change,) = found.changes
     assert change.interval.low <= day[3600].item() <= change.interval.high
-    assert found.summary.startswith("1 of the 3 subgroups changed, most surely site west: Probabilities have been too")
+    assert found.summary.startswith("1 of the 3 subgroups changed, most significantly site west: Probabilities ")
     table = found.to_frame()
     assert table["site"].tolist() == np.repeat(["north", "south", "west"], 5).tolist()
     assert "* west " in str(found)
@@ -398,7 +398,7 @@ HOSTILE = {
         [GOOD[0].replace(tzinfo=dt.UTC), *GOOD[1:]], ValueError,
         "time must be in one time zone; row 0 is in UTC, row 1 in none: convert them first",
     ),
-    "no date": (["x"] * 60, ValueError, "texts as 2026-05-09; row 0 is 'x'"),
+    "no date": (["x"] * 60, ValueError, "texts such as 2026-05-09; row 0 is 'x'"),
     "short": (GOOD[1:], ValueError, r"time must have one value per row \(60\); got shape \(59,\)"),
     "a word": ("day", TypeError, "time must be a column with one time per row; got 'day'"),
     "none": (None, TypeError, "time must be a column with one time per row; got None"),
@@ -489,5 +489,5 @@ def test_of_very_many_changes_the_last_are_told():
     assert len(found.changes) >= 8
     text = str(found)
     assert text.count("Changed between") + text.count("Changed at") == 5
-    assert f"{len(found.changes) - 5} changes before those below" in text
+    assert f"{len(found.changes) - 5} earlier changes: see .changes" in text
     assert found.changes[-1].between in " ".join(text.split())

@@ -114,11 +114,11 @@ def test_its_decomposition_is_the_sum_of_those_of_the_cumulative_problems(estima
 
 
 def test_what_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="without n_resamples"):
+    with pytest.raises(ValueError, match="n_resamples and posterior must not be given"):
         cal.decompose(Y, P, score=RankedProbability(), n_resamples=10)
     with pytest.raises(ValueError, match="scale must be"):
         RankedProbability("half")
-    with pytest.raises(TypeError, match="whose problems are not of classes"):
+    with pytest.raises(TypeError, match="whose problems are not one per class"):
         cal.estimate(Y, P, notion="ordinal", estimator=cal.Binned(), assume="none")
     with pytest.raises(ValueError, match="one label per row"):
         cal.calibration_error(np.tri(K), P[:K], notion="ordinal")

@@ -278,7 +278,7 @@ def test_what_needs_one_label_per_row_says_so(verb):
     ("given", "text"),
     [
         ((Y[:, 0], P[:, 0], {"notion": "multilabel"}), "y_true and y_prob must be 2-D"),
-        ((Y[:, :3], P, {}), "y_true has rows of 3 columns"),
+        ((Y[:, :3], P, {}), "y_true has 3 columns"),
         ((Y, P * 1.5, {}), "y_prob must lie in [0, 1]"),
         ((Y + 0.5, P, {}), "y_true must be 1-D"),
         ((Y, P, {"pos_label": 1}), "pos_label is for one label per row"),
@@ -298,10 +298,10 @@ def test_bad_rows_are_refused(given, text):
 def test_sums_of_labels_and_of_classes_do_not_mix():
     sums = cal.Accumulator().update(Y, P)
     hot = np.eye(L)[np.arange(N) % L]
-    with pytest.raises(ValueError, match="different notions"):
+    with pytest.raises(ValueError, match="must have equal notions"):
         sums + cal.Accumulator().update(hot, hot)
     one = ClassSpecific(1)
-    with pytest.raises(ValueError, match="different labels"):
+    with pytest.raises(ValueError, match=r"several labels.*got True and False"):
         cal.Accumulator(notion=one).update(Y, P) + cal.Accumulator(notion=one).update(hot, hot)
     again = sums.update(hot, P)  # settled: these are labels, too
     assert again.several

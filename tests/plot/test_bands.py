@@ -80,7 +80,7 @@ def test_a_line_has_no_spikes_and_ends_with_the_rows():
     x, drawn = line.get_xdata(), line.get_ydata()
     assert p.min() - 0.01 < x[0] < x[-1] < p.max() + 0.01
     assert np.abs(np.diff(drawn) / np.diff(x)).max() < 20  # 0.2 at 0.5 within a 4096th would be a slope of 1000
-    assert "value of many rows, by itself" in texts(display)
+    assert "single score with many rows" in texts(display)
     view = view_of("rows", Curves({"confidence": diagram.curve}, {"confidence": diagram.bins}), "x", "y")
     assert view["values"]["s"] == pytest.approx([5000, 7000], abs=3)
     assert not {4999, 5000, 5001} & set(view["smooth"]["s"])

@@ -53,7 +53,7 @@ def test_the_diagonal_may_be_left_out(shown):
 
 def test_what_contradicts_is_refused():
     y, p = rows(50)
-    with pytest.raises(ValueError, match="n_bins and strategy say what the curve is"):
+    with pytest.raises(ValueError, match="n_bins and strategy must not be given together with curve"):
         cal.ReliabilityDisplay.from_predictions(y, p, n_bins=5, curve="isotonic")
     with pytest.raises(TypeError, match="ref_line must be True or False"):
         cal.ReliabilityDisplay.from_predictions(y, p, ref_line="no")

@@ -141,7 +141,7 @@ def test_names_wherever_a_value_is():
     for wrong in ("class-specific:", "confidence:1", "classwise:"):
         with pytest.raises(ValueError, match="notion must be one of"):
             cal.calibration_error(Y, P, notion=wrong)
-    with pytest.raises(ValueError, match="gives its mapping twice"):
+    with pytest.raises(ValueError, match="must give its mapping only once"):
         cal.calibration_error(Y, P, estimator="binned:hard:linear")
 
 

@@ -277,9 +277,9 @@ def test_what_is_not_a_summary(kind):
 def test_sums_that_do_not_fit():
     problem = Problem(np.array([0.2, 0.9]), np.array([0, 1]))
     one = BinMoments.of(problem, uniform_edges(4))
-    with pytest.raises(ValueError, match="BinMoments of different edges cannot merge"):
+    with pytest.raises(ValueError, match="BinMoments with different edges cannot be merged"):
         one + BinMoments.of(problem, uniform_edges(5))
-    with pytest.raises(ValueError, match="BinMoments of different mapping cannot merge: hard and linear"):
+    with pytest.raises(ValueError, match="BinMoments with different mapping cannot be merged: hard and linear"):
         one + BinMoments.of(problem, uniform_edges(4), "linear")
     moved = BinMoments.of(problem, fixed_edges([0, 0.2, 0.5, 0.75, 1]))
     with pytest.raises(ValueError, match=r"4 bins \[0.25 0.5  0.75\] and 4 bins \[0.2  0.5  0.75\]"):
@@ -288,7 +288,7 @@ def test_sums_that_do_not_fit():
         BinMoments.empty(uniform_edges(3), "soft")
     grid = GridMoments.of(problem)
     for other in (GridMoments.of(problem, 512), GridMoments.empty((0.5, 1.0))):
-        with pytest.raises(ValueError, match=r"GridMoments of different (low|cells) cannot merge"):
+        with pytest.raises(ValueError, match=r"GridMoments with different (low|cells) cannot be merged"):
             grid + other
     assert (GridMoments.empty() + grid).n_samples == 2
 

@@ -301,7 +301,7 @@ def test_bad_parts(arguments, words):
 @pytest.mark.parametrize(("debias", "norm"), [("square", 1), ("cross", 3)])
 def test_norms_that_have_no_such_debias(debias, norm):
     y, f, _ = sample(3, 20, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=f"debias='{debias}' is for norm"):
+    with pytest.raises(ValueError, match=f"debias='{debias}' is defined for norm"):
         cal.calibration_error(
             y, f, notion="canonical", estimator=cal.estimators.DirichletKernel(0.1, debias=debias), norm=norm
         )

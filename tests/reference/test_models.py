@@ -129,7 +129,7 @@ def test_pieces_cross_from_rows_to_the_grid():
         assert estimator.read(parts[2] + (parts[1] + parts[0]), 1) == pytest.approx(whole, abs=1e-12)
         with pytest.raises(TypeError):
             parts[0] + 1
-    with pytest.raises(ValueError, match="AxisCounts of different axis cannot merge"):
+    with pytest.raises(ValueError, match="AxisCounts with different axis cannot be merged"):
         Parametric().summarize(Problem(s, y)) + Parametric(eps=1e-3).summarize(Problem(s, y))
 
 
@@ -230,7 +230,7 @@ def test_regressors_without_weights():
     estimator = CrossFit(KNeighborsRegressor(20))
     repeated = calibration_error(np.repeat(y, w), np.repeat(s, w), estimator=estimator)
     assert calibration_error(y, s, estimator=estimator, sample_weight=w) == pytest.approx(repeated, abs=1e-12)
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not take sample_weight"):
         calibration_error(y, s, estimator=estimator, sample_weight=rng.random(200))
     constant = CrossFit(LogisticRegression())  # which refuses a single class
     assert calibration_error(np.zeros(50, dtype=int), np.full(50, 0.2), estimator=constant) == pytest.approx(0.2)
@@ -325,7 +325,7 @@ def test_named_debiasing_by_hand():
 
 
 def test_ferro_fricker_is_a_square():
-    for norm, kind in ((1, "it is defined for norm=2; got norm=1"), (3, "is defined for norm 1 and 2; got norm=3")):
+    for norm, kind in ((1, "is defined for norm 2; got norm=1"), (3, "is defined for norm 1 and 2; got norm=3")):
         with pytest.raises(ValueError, match=kind):
             calibration_error([0, 1], [0.2, 0.7], estimator=Binned(debias="ferro-fricker"), norm=norm)
 
@@ -365,13 +365,15 @@ def test_squares_combine_over_classes_without_a_cut():
 
 @pytest.mark.parametrize("estimator", [Binned(), ResidualKernel(), Density(), Parametric(), BetaKernel()], ids=repr)
 def test_what_has_no_unbiased_square_is_refused(estimator):
-    with pytest.raises(ValueError, match=r"has no unbiased square: use Binned\(..., debias=True\)"):
+    with pytest.raises(
+        ValueError, match=r"has no unbiased estimate of the squared error: use Binned\(..., debias=True\)"
+    ):
         squared_calibration_error([0, 1], [0.2, 0.7], estimator=estimator)
 
 
 def test_squares_judge_their_input():
     q = [[0.2, 0.8], [0.6, 0.4]]
-    with pytest.raises(ValueError, match=r"SimplexBinned.* has no unbiased square"):
+    with pytest.raises(ValueError, match=r"SimplexBinned.* has no unbiased estimate of the squared error"):
         squared_calibration_error([0, 1], q, notion="canonical", estimator=cal.estimators.SimplexBinned())
     with pytest.raises(ValueError, match="estimator must be 'auto', an estimator"):
         squared_calibration_error([0, 1], q, estimator="best")

@@ -358,7 +358,7 @@ def test_fraction_of_any_kind_of_number():
 def test_few_rows():
     one = evalue_test([1], [0.4])
     assert (one.statistic, one.pvalue) == (1, 1)
-    assert any("too few to bet on" in text for text in one.warnings)
+    assert any("too few rows to bet on" in text for text in one.warnings)
     with pytest.raises(ValueError, match="at least 2 rows; got 1"):
         evalue_test([1], [0.4], algorithm="split")
     assert evalue_test([1, 0], [0.4, 0.4], algorithm="split", random_state=0).pvalue <= 1
@@ -437,7 +437,7 @@ def test_rows_of_a_group_are_one_bet(order):
     assert monitor.n_samples == group.size
     with pytest.raises(ValueError, match="groups must not span pieces"):
         monitor.update(y[:3], s[:3], groups=names[:3])
-    with pytest.raises(ValueError, match="rows with groups were added before"):
+    with pytest.raises(ValueError, match="rows were added with groups"):
         monitor.update(y[:3], s[:3])
     assert monitor.n_samples == group.size
 

@@ -135,7 +135,7 @@ def test_decompositions_that_sums_cannot_give():
     many, two = in_pieces(*multiclass()), in_pieces(*multiclass(k=2))
     with pytest.raises(ValueError, match="estimator='exact' needs the rows"):
         many.decompose(estimator="exact")
-    with pytest.raises(ValueError, match="estimator='corp' of 4 classes needs the rows"):
+    with pytest.raises(ValueError, match="estimator='corp' for 4 classes needs the rows"):
         many.decompose()
     with pytest.raises(ValueError, match="kept with the notion 'class-specific', or the rows"):
         two.decompose()
@@ -388,5 +388,5 @@ def test_what_needs_rows_says_so():
     with pytest.raises(TypeError, match=r"decompose\(\) of an Accumulator does not take 'n_bins': that needs the rows"):
         cal.decompose(sums, n_bins=5)
     for function in (cal.significance.cox_test, cal.calibration_measures, cal.brier_score, cal.subgroup_calibration):
-        with pytest.raises(TypeError, match=r"\(\) needs the rows, of which an Accumulator keeps sums only"):
+        with pytest.raises(TypeError, match=r"\(\) needs the rows; an Accumulator keeps only their sums"):
             function(sums)

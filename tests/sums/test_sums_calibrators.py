@@ -108,7 +108,7 @@ def test_one_class_of_many():
 
 
 REFUSED = [
-    (c.TemperatureScaling(), TypeError, r"TemperatureScaling\(\) of 4 classes needs the rows"),
+    (c.TemperatureScaling(), TypeError, r"TemperatureScaling\(\) for 4 classes needs the rows"),
     ("dirichlet", TypeError, r"DirichletCalibration.* needs the rows: .* OneVsRest"),
     (c.PlattScaling(), ValueError, r"PlattScaling\(\) is for two classes.*OneVsRest\(PlattScaling\(\)\)"),
     (c.OneVsRest(c.CurveCalibrator()), TypeError, "splits the rows"),

@@ -339,14 +339,17 @@ def test_weight():
         (lambda z, y: F.dirichlet_kernel_error(z, y, -1.0), "bandwidth must be"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, float("inf")), "norm must be a finite number >= 1; got inf"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "row"), "orientation must be"),
-        (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "data", "square"), "debias='square' is for norm 2"),
+        (
+            lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "data", "square"),
+            "debias='square' is defined for norm 2",
+        ),
         (lambda z, y: F.brier_sharpness(z, y, -1.0), "gamma must be a number >= 0"),
         (lambda z, y: F.brier_sharpness(z, y, debias="ratio"), "debias must be one of None, 'square', 'cross'"),
         (lambda z, y: F.brier_sharpness(z, y, bandwidth="loo"), "bandwidth must be 'auto' or a number in"),
         (lambda z, y: F.confidence_penalty(z, y, "max"), "reduction must be one of"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, notion="top-label"), "notion must be"),
         (lambda z, y: ct.DirichletKernelLoss(notion="marginal"), "notion must be"),
-        (lambda z, y: ct.DirichletKernelLoss(0.1, 3, debias="cross"), "debias='cross' is for norm 1 and 2"),
+        (lambda z, y: ct.DirichletKernelLoss(0.1, 3, debias="cross"), "debias='cross' is defined for norm 1 and 2"),
     ],
 )
 def test_bad_arguments(call, words):
@@ -425,7 +428,7 @@ def test_a_compiled_graph_asserts_its_targets():
     z, y = sample(20, 5)
     y[3] = -100
     torch._dynamo.reset()
-    with pytest.raises(RuntimeError, match="leave rows to be ignored out before"):
+    with pytest.raises(RuntimeError, match="leave out ignored rows beforehand"):
         torch.compile(ct.MMCELoss(), backend="aot_eager", fullgraph=True)(z, y)
 
 

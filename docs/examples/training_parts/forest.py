@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from pictures import COLORS, OURS, look, save
 
-#: Colours of what is better, worse, and not told apart.
+#: Colours of what is better, worse and undecided.
 BETTER, WORSE, NEITHER = OURS, COLORS[1], "0.6"
 #: Rows of the picture of settings, and columns: methods and measures.
 SHOWN = ("XE, temperature", "XE, stopped early", "mixup", "MMCE", "KDE-XE")
@@ -44,7 +44,7 @@ def settings_gaps(rows: pl.DataFrame) -> dict[tuple[str, str], list[Gap]]:
 
 
 def draw_settings(gaps: dict[tuple[str, str], list[Gap]], path: Path) -> None:
-    """A column a method, a row a measure; in each a difference a setting."""
+    """One column per method, one row per measure; in each panel one difference per setting."""
     look()
     settings = [g.row for g in gaps[SHOWN[0], MEASURES[0]]]
     figure, axes = plt.subplots(len(MEASURES), len(SHOWN), figsize=(12.4, 8.4), sharey=True, sharex="row")
@@ -55,12 +55,12 @@ def draw_settings(gaps: dict[tuple[str, str], list[Gap]], path: Path) -> None:
             if ax.get_subplotspec().is_first_row():
                 ax.set_title(method, fontweight="bold")
         row[0].set_ylabel(measure, fontweight="bold")
-    _headed(figure, "Differences to cross-entropy, % of its mean, with 95 % intervals: a setting a line")
+    _headed(figure, "Differences to cross-entropy, % of its mean, with 95 % intervals: one line per setting")
     save(figure, path)
 
 
 def _forest(ax: Axes, gaps: Sequence[Gap], rows: Sequence[str]) -> None:
-    """Points with intervals, a row each."""
+    """Points with intervals, one row each."""
     for gap in gaps:
         at = rows.index(gap.row)
         ax.plot([gap.low, gap.high], [at, at], color=gap.color, lw=1.7, solid_capstyle="butt")
@@ -81,6 +81,6 @@ def _headed(figure: plt.Figure, title: str) -> None:
     for x, color, words in (
         (0.3, BETTER, "● better"),
         (0.45, WORSE, "● worse"),
-        (0.6, "0.45", "○ not told apart"),
+        (0.6, "0.45", "○ undecided"),
     ):
         figure.text(x, height, words, color=color, fontsize=9.5, va="top")

@@ -49,7 +49,7 @@ def _piece(path: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} holds no results, it is damaged: remove it, and the run makes it again") from error
+        raise ValueError(f"{path} is damaged and has no results: remove it, and the run recreates it") from error
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Store:
     def existing(cls, folder: str | os.PathLike[str]) -> Store:
         """The run in a folder; ValueError if there is none."""
         if not (Path(folder) / "config.json").exists():
-            raise ValueError(f"out: {folder} holds no benchmark run")
+            raise ValueError(f"out: {folder} does not contain a benchmark run")
         return cls(Path(folder))
 
     def stored(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Store:
         except ValueError as error:
             raise ValueError(f"out: {path} is not the configuration of a benchmark run: {error}") from error
         if not isinstance(found, dict):
-            raise ValueError(f"out: {path} is not the configuration of a benchmark run: it holds no mapping")
+            raise ValueError(f"out: {path} is not the configuration of a benchmark run: it is not a mapping")
         return found
 
     @property
@@ -100,7 +100,7 @@ class Store:
         try:
             return Config.from_dict(self.stored())
         except KeyError as error:
-            raise ValueError(f"out: {self.folder} holds no run of the mixtures: no {error}") from error
+            raise ValueError(f"out: {self.folder} is not a run of the mixtures: {error} is missing") from error
 
     def _check_same(self, wanted: dict[str, Any], found: dict[str, Any]) -> None:
         different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
@@ -108,7 +108,7 @@ class Store:
             first = different[0]
             raise ValueError(
                 f"out: {self.folder} holds a run of another configuration; it differs in {', '.join(different)} "
-                f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} asked for). Choose another folder"
+                f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} requested). Choose another folder"
             )
 
     def definitions(self) -> dict[str, str]:
@@ -133,7 +133,7 @@ class Store:
 
         known, gone = self.definitions(), set(names)
         if unknown := sorted(gone - set(known)):
-            raise ValueError(f"names: {', '.join(unknown)} not among the estimators of {self.folder}")
+            raise ValueError(f"names must be estimators of {self.folder}; got {', '.join(unknown)}")
         for path in self.pieces():
             frame = _piece(path)
             rest = frame.filter(~pl.col("estimator").is_in(list(gone)))
@@ -161,7 +161,7 @@ class Store:
         import polars as pl
 
         if not (paths := self.pieces()):
-            raise ValueError(f"out: {self.folder} holds no results yet")
+            raise ValueError(f"out: {self.folder} does not contain results yet")
         # Two runs in one folder at a time may have read the same cell; their numbers are the same.
         frame = pl.concat([_piece(path) for path in paths])
         return frame.unique(keys, keep="first", maintain_order=True).sort(keys)

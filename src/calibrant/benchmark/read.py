@@ -137,7 +137,7 @@ def read_samples(
     """
     estimator = as_estimator(estimator, EmpiricalBayes()) if isinstance(estimator, str) else estimator
     if not isinstance(estimator, Estimator) or "scalar" not in estimator._serves:
-        raise TypeError(f"estimator must be one that reads single scores, such as Binned(15); got {estimator!r}")
+        raise TypeError(f"estimator must support single scores, such as Binned(15); got {estimator!r}")
     s, o = _table("scores", scores), _table("outcomes", outcomes)
     eps = float(np.finfo(s.dtype if s.dtype.kind == "f" else np.float64).eps)
     if s.dtype not in (np.float32, np.float64):
@@ -150,7 +150,7 @@ def read_samples(
     if s.size and not (np.isfinite(s).all() and s.min() >= 0 and s.max() <= 1):
         raise ValueError(f"scores must lie in [0, 1]; got {s.min()!s} to {s.max()!s}")
     if not ((o == 0) | (o == 1)).all():
-        raise ValueError("outcomes must be 0 or 1; got others")
+        raise ValueError("outcomes must be 0 or 1; got other values")
     p = check_norm(norm)
     about: dict[str, Any] = {"domain": (low, high), "eps": eps}
     if weights is None:

@@ -388,7 +388,7 @@ class BinaryCalibrator(Calibrator):
     def _check_scores(self, sample: CalibrationSample) -> None:
         if sample.scores.n_columns != 2:
             raise ValueError(
-                f"Only binary classification is supported by {type(self).__name__}, scores of two classes; these have "
+                f"Only binary classification is supported by {type(self).__name__}, with scores of two classes; got "
                 f"{sample.scores.n_columns} columns: use OneVsRest({type(self).__name__}(...))"
             )
 

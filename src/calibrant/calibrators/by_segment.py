@@ -283,7 +283,7 @@ class SegmentCalibrator(Calibrator):
 
     def _words_html(self) -> str:
         """The weight of the repair, and the segments."""
-        lead = f"{type(self).__name__}, fitted; the repair has the weight {self.weight_:.2f}"
+        lead = f"{type(self).__name__}, fitted; weight of the repair {self.weight_:.2f}"
         if not self.rules_:
             return notebook.paragraph(lead)
         columns: dict[str, Sequence[Any]] = {"segment": self.segments_}
@@ -396,15 +396,15 @@ class SegmentCalibrator(Calibrator):
 
     def _check_fitted(self) -> None:
         """Check that features can be restored, and that rules refer to their codes."""
-        need([isinstance(v, str) for v in self.left_out_.values()], "left_out_ must have reasons")
+        need([isinstance(v, str) for v in self.left_out_.values()], "left_out_ must give reasons as text")
         for one in self.features_:
-            need({*one} == {"name", "kind", "cuts", "values", "rare"}, "features_ must have name, kind, cuts, values")
+            need({*one} == {"name", "kind", "cuts", "values", "rare"}, "features_ need name, kind, cuts, values, rare")
             Plain(str).check("name of features_", one["name"], {})
             need(one["kind"] in _KINDS, f"kind of features_ must be one of {', '.join(_KINDS)}")
             Numbers(("C",), ascending=True, infinite=True, empty=True).check("cuts of features_", one["cuts"], {})
             Number(0, whole=True).check("rare of features_", one["rare"], {})
             Plain(list).check("values of features_", one["values"], {})
-            need(_feature_of(one).missing < 255, "features_ must have fewer codes")
+            need(_feature_of(one).missing < 255, "features_ must have codes below 255")
         for rule in map(_rule_of, self.rules_):
             need([one.feature < len(self.features_) for one in rule], "rules_ must name one of features_")
             last = [_feature_of(self.features_[one.feature]).missing for one in rule]

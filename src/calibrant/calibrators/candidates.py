@@ -153,7 +153,7 @@ def candidates_for(
         named = dict(zip(candidates, candidates, strict=True)) if isinstance(candidates, (list, tuple)) else candidates
         given = check_names("candidates", named, (str, Calibrator), "calibrators or their names")
         if AVERAGE in given:
-            raise ValueError(f"candidates must not be called {AVERAGE!r}, which is what their average is called")
+            raise ValueError(f"candidates must not be called {AVERAGE!r}, the name of their average")
         k = sample.n_classes
         tried = {name: for_classes(calibrator_of(one, k), k) for name, one in given.items()}
     classes = list(sample.classes)

@@ -239,7 +239,7 @@ def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) ->
     """
     score, row = SCORE_WORDS[goal], next(row for row in table if row["chosen"])
     chosen, words = row["name"], choice_words(table)
-    alone = chosen in _BASES
+    alone, its = chosen in _BASES, "their" if chosen in _BASES else "its"
     least = min(table, key=lambda one: one["difference"])
     above = f"({row['difference']:.2g} above {least['name']}, standard error {row['se']:.2g})"
     if words != chosen:
@@ -249,9 +249,9 @@ def choice_sentence(table: Sequence[Mapping[str, Any]], goal: str, rule: str) ->
         noise = f"no {further}gain on held-out rows exceeds its sampling noise"
         why = noise if alone else "the average gives it all the weight"
     elif row["difference"] <= 0:
-        why = f"its cross-validated {score} is the lowest"
+        why = f"{its} cross-validated {score} is the lowest"
     elif goal == "calibration":
-        why = f"its cross-validated log-loss is the best among those whose {score} is close to the lowest {above}"
+        why = f"{its} cross-validated log-loss is the best among those whose {score} is close to the lowest {above}"
     else:
         why = f"it is the simplest whose cross-validated {score} is within one standard error of the lowest {above}"
     if alone:

@@ -50,7 +50,7 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
     random_state = fold_seed(random_state)
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
         raise ValueError(
-            f"cross-validation needs at least two rows of one class; got {len(codes)}, each of its own class"
+            f"cross-validation needs at least two rows of one class; got {len(codes)}, no two of the same class"
         )
     rarest = int(np.bincount(codes)[np.unique(codes)].min())
     number = max(2, min(cv, rarest))
@@ -63,7 +63,7 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | Non
             number = min(number, int(np.unique(groups).size))
             if number < 2:
                 raise ValueError(
-                    "folds keep groups together, so at least two groups are needed; all these rows belong to one"
+                    "folds keep groups together, so at least two groups are needed; all rows belong to one group"
                 )
             parts = StratifiedGroupKFold(number, shuffle=True, random_state=random_state)
             found = parts.split(np.zeros(len(codes)), codes, groups)
@@ -231,7 +231,7 @@ class HeldOutEvidence:
     def calibration(self) -> tuple[float, float]:
         """The calibration error, and its standard error from its interval."""
         if self.error is None:
-            raise RuntimeError("calibration errors were not asked for")
+            raise RuntimeError("calibration errors were not computed")
         interval = self.error.interval
         return self.error.value, (interval.high - interval.low) / (2 * float(ndtri(0.5 + self.error.level / 2)))
 
@@ -285,8 +285,8 @@ _NUMBERS = ("loss", "difference", "se", "accuracy", "seconds")
 def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str) -> list[dict[str, Any]]:
     """A row for each candidate: its loss, its difference from the least, and the standard error of the difference.
 
-    For calibration errors, differences are left at 0, and the standard error is the candidate's own. It is about that
-    of a difference, because errors on the same labels are similar.
+    For calibration errors, differences are left at 0, and the standard error is the candidate's own. It is no less
+    than that of a difference where errors of equal spread, on the same labels, correlate by at least a half.
     """
     if goal == "calibration":
         each = {name: (one.calibration[0], 0.0, one.calibration[1]) for name, one in found.items()}
@@ -301,12 +301,12 @@ def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal
 def check_table(table: Sequence[Mapping[str, Any]], chosen: str, applied: FloatArray) -> None:
     """Raise ValueError unless rows of candidates give the choice, and the weights of the average that is applied."""
     for row in table:
-        need({*row} - {"weight"} == {"name", "chosen", *_NUMBERS}, f"table_ must have {', '.join(_NUMBERS)} of each")
-        need(isinstance(row["name"], str) and isinstance(row["chosen"], bool), "table_ must have names and choices")
+        need({*row} - {"weight"} == {"name", "chosen", *_NUMBERS}, f"table_ needs name, chosen, {', '.join(_NUMBERS)}")
+        need(isinstance(row["name"], str) and isinstance(row["chosen"], bool), "table_ needs str name and bool chosen")
         numbers = [row[key] for key in row if key not in ("name", "chosen")]
         need([isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers], "table_ must have numbers")
-        need([0 <= row.get(key, 0) <= 1 for key in ("accuracy", "weight")], "table_ must have shares and weights")
-    need([row["name"] for row in table if row["chosen"]] == [chosen], "table_ must have one choice, that of chosen_")
+        need([0 <= row.get(key, 0) <= 1 for key in ("accuracy", "weight")], "table_ must have shares in [0, 1]")
+    need([row["name"] for row in table if row["chosen"]] == [chosen], "table_ must mark only chosen_ as chosen")
     need(len({row["name"] for row in table}) == len(table), "names in table_ must differ")
     if held := np.sort([row["weight"] for row in table if row.get("weight")]).tolist():
         shares = np.sort(applied) if len(held) > 1 else np.ones(1)  # one alone may be an average itself

@@ -25,22 +25,22 @@ def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
     check_type("calibrator", chosen, Calibrator, "a calibrator such as PlattScaling(), or its name")
     if chosen.input != "probability":
         raise ValueError(
-            f"calibrator must take probabilities, since sums are kept of these; got input={chosen.input!r}"
+            f"calibrator must take probabilities, since the sums are of probabilities; got input={chosen.input!r}"
         )
     if chosen._parts_rows:
         raise TypeError(f"{chosen!r} splits the rows into folds or halves, and sums have no rows: use fit(scores, y)")
     if isinstance(chosen, OneVsRest) and len(sums.classes) > 2:
         return _fit_one_vs_rest(chosen, sums)
     if len(classes) > 2 and isinstance(chosen, BinaryCalibrator):
-        raise ValueError(f"{chosen!r} is for two classes, and these sums have {len(classes)}: OneVsRest({chosen!r})")
+        raise ValueError(f"{chosen!r} is for two classes; the sums have {len(classes)}: use OneVsRest({chosen!r})")
     if len(classes) > 2:
         raise TypeError(
-            f"{chosen!r} of {len(classes)} classes needs the rows: sums keep each class against the rest, which "
-            "OneVsRest(...) can be fitted to"
+            f"{chosen!r} for {len(classes)} classes needs the rows: sums keep each class against the rest, to which "
+            "OneVsRest(...) can be fitted"
         )
     if one is None and sums.classes[1] not in sums.class_sums:
         raise ValueError(
-            f"calibrator needs sums of a class's scores, and those of notion {sums.notion!s} are of others"
+            f"calibrator needs sums of the scores of a class; those of notion {sums.notion!s} are of other scores"
         )
     return _fit_two(chosen, sums, one or sums.class_sums[sums.classes[1]], classes)
 

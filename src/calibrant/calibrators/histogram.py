@@ -95,7 +95,7 @@ class HistogramBinning(Streamed, UnitMap):
         ``"sqrt"`` and ``"cbrt"``: ⌊√n⌋ and ⌊∛n⌋ bins. Edges must increase from 0 to 1, on the scale of :attr:`edges_`.
     strategy : {"quantile", "uniform", "i-max"}, default "quantile"
         Bins of equal counts, of equal width, or (I-Max) with the largest mutual information with the outcome, assuming
-        that the scores are the probabilities of outcomes. These are fine near 0.5 and coarse near 0 and 1; with
+        that the scores are the probabilities of outcomes: narrow near 0 and 1 where scores are spread evenly. With
         ``OneVsRest(…, shared=True)`` many classes share the bins.
     smoothing : float or "auto", default "auto"
         The number a ≥ 0 of rows of each class that is added to each bin: ``(positives + a) / (rows + 2 a)``. 0: the

@@ -80,8 +80,8 @@ def at_base_rates(fitted: Calibrator, rates: Sequence[float], name: str) -> Comp
     new = check_base_rates(name, rates[0] if len(rates) == 1 else rates, k)
     if old is None or not old.all():
         raise ValueError(
-            f"{name} needs a calibrator whose file has the base rates of its rows, none of them 0: "
-            "fit it again by calibrant fix"
+            f"{name} needs a calibrator whose file contains the base rates of its rows, none of them 0: "
+            "refit it with calibrant fix"
         )
     return under_prior(fitted, old, new)
 
@@ -171,8 +171,8 @@ def _bbse(p: FloatArray, codes: AnyArray, w: FloatArray, q: FloatArray, v: Float
     np.add.at(confusion, (p.argmax(axis=1), codes), w)
     if not confusion.any(axis=1).all() or np.linalg.cond(confusion) > 1 / EPS:
         raise ValueError(
-            "algorithm='bbse' needs a reference in which every class is predicted, and no two classes in the same "
-            "proportions: use algorithm='em'"
+            "algorithm='bbse' needs a reference in which every class is predicted and no two classes are predicted in "
+            "the same proportions: use algorithm='em'"
         )
     ratio = np.linalg.solve(confusion, np.bincount(q.argmax(axis=1), v, minlength=k))
     prior = np.maximum(ratio, 0) * confusion.sum(axis=0)

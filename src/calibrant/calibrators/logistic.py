@@ -427,8 +427,8 @@ def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatAr
         slope = 0.0
     else:
         raise ValueError(
-            "solver='closed-form' needs scores that differ within a class, or smoothing=True; these differ between the "
-            "classes only, so that the slope is infinite"
+            "solver='closed-form' needs scores that differ within a class, or smoothing=True; these differ only "
+            "between the classes, so the slope is infinite"
         )
     x = np.array([slope, np.log(sizes[1] / sizes[0]) - slope * means.mean()])
     value, gradient, _ = sigmoid_objective(columns, targets, weights)(x, False)

@@ -247,7 +247,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         pairs = list(splits)[: 1 if alone else None]
         if not pairs or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs):
             raise ValueError(
-                f"cv must give pairs of rows to fit and to calibrate with, at least one; got {received(cv)}"
+                f"cv must yield at least one pair of row indices, to fit and to calibrate with; got {received(cv)}"
             )
         return pairs
 
@@ -257,7 +257,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         unknown = np.setdiff1d(seen, self.classes_)
         if unknown.size:
             raise ValueError(
-                f"y must have classes that the model knows, {self.classes_.tolist()}; got {unknown.tolist()}"
+                f"y must contain only classes of the fitted model, {self.classes_.tolist()}; got {unknown.tolist()}"
             )
         scores, kind = self._scores(self.estimator, given.X)
         return [(self.estimator, self._calibrator(given, np.arange(len(given.y)), scores, kind))]
@@ -309,7 +309,7 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         if known is not None and not known.all() and not isinstance(one, OneVsRest):
             rows, scores = rows[known], scores[known]
             if not len(rows):
-                raise ValueError("cv must leave each fold rows of classes that the other folds have: use fewer folds")
+                raise ValueError("cv must give every fold rows of classes that are in other folds: use fewer folds")
         weights, groups = (None if v is None else v[rows] for v in (given.weights, given.groups))
         used = slice(None) if weights is None else weights > 0  # rows without weight are not in a sample
         if groups is not None and len(np.unique(groups[used])) < 2:
@@ -384,11 +384,11 @@ class CalibratedModel(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, Bas
         """
         check_is_fitted(self)
         if self.several_:
-            raise ValueError("base rates are of classes, of which a row has one; this model's rows have several labels")
+            raise ValueError("base rates need one class per row; the rows of this model have several labels")
         out = copy(self)
         out.new_prior_ = check_base_rates("prior", prior, len(self.classes_))
         if lacking := self.classes_[self.prior_ == 0].tolist():
-            raise ValueError(f"no rows of class {lacking[0]!r} were in fit: its probabilities cannot be shifted")
+            raise ValueError(f"no rows of class {lacking[0]!r} were given to fit: its probabilities cannot be shifted")
         return out
 
     def adapt(self, X: Any) -> Self:

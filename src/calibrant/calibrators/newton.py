@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..data.printing import number_of
 from ..data.types import FloatArray, IntArray
 from ..exceptions import ConvergenceWarning
 
@@ -58,9 +59,9 @@ class Solution:
         """Warn if the optimum was not reached or lies at infinity."""
         if not self.converged or self.value < _SEPARATED:
             warnings.warn(
-                f"{what} did not converge: after {self.n_iter} steps the objective is {self.value:.2g}, its gradient "
-                f"{self.gradient_norm:.2g}. If classes are separated by their scores the optimum lies at infinity: "
-                "add a penalty or rows, smooth labels, or fit fewer parameters, as TemperatureScaling does",
+                f"{what} did not converge in {number_of(self.n_iter, 'step')} (objective {self.value:.2g}, "
+                f"gradient {self.gradient_norm:.2g}). If classes are separated by their scores, the optimum lies at "
+                "infinity: add a penalty or rows, smooth labels or fit fewer parameters, as TemperatureScaling does",
                 ConvergenceWarning,
                 stacklevel=6,
             )
@@ -123,7 +124,7 @@ def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray
     from scipy.linalg.lapack import dpotrf, dpotrs
 
     if curvature is None:
-        raise RuntimeError("the curvature was asked for")
+        raise RuntimeError("the curvature is missing")
     if not isinstance(curvature, np.ndarray):
         return curvature(gradient)
     out, slope = np.zeros(len(gradient)), gradient[free]

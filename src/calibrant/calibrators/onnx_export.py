@@ -116,10 +116,10 @@ def _of_model(model: CalibratedModel, graph: Graph) -> Tensor:
     members = []
     for i, (one, calibrator) in enumerate(model.pairs_):
         if not np.array_equal(one.classes_, model.classes_):
-            raise ValueError("to_onnx needs folds that have all classes")
+            raise ValueError("to_onnx needs all classes in every fold")
         if getattr(calibrator, "by", None) is not None and len(calibrator.subgroups_) > 1:
             raise ValueError(
-                "to_onnx cannot read subgroups from a column of X: export calibrator_, which has an input by"
+                "to_onnx cannot read subgroups from a column of X: export calibrator_, which has the input 'by'"
             )
         inner = one.estimator if isinstance(one, FrozenEstimator) else one
         last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner

@@ -165,10 +165,10 @@ class Streamed(Calibrator):
         check_is_fitted(other)
         same = other.get_params() == self.get_params() and np.array_equal(self.classes_, other.classes_)
         if not same or self.n_features_in_ != other.n_features_in_:
-            raise ValueError("calibrators can be added that have the same parameters, classes and number of columns")
+            raise ValueError("only calibrators with the same parameters, classes and number of columns can be added")
         mine, others = (getattr(one, "_sums", None) for one in (self, other))
         if mine is None or others is None:
-            raise ValueError("calibrators can be added that were fitted by partial_fit; fit keeps no sums")
+            raise ValueError("only calibrators fitted by partial_fit can be added; fit keeps no sums")
         out: Self = clone(self)
         out.n_features_in_, out.order_ = self.n_features_in_, self.order_
         out._fit_sums(mine + others, tuple(self.classes_.tolist()))

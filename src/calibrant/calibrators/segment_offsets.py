@@ -175,7 +175,7 @@ def fit_offsets(rows: RepairRows, inside: FloatArray) -> FloatArray:
         x = mode(float(_SPREADS[at]), x).x
         _, gradient, hessian = likelihood(x, True)
         if hessian is None:
-            raise RuntimeError("the curvature was asked for")
+            raise RuntimeError("the curvature is missing")
         chosen = _largest_evidence(hessian, hessian @ x + gradient)
         if chosen == at:
             break

@@ -17,32 +17,31 @@ from typing import Any
 from ..data.printing import printable, without_middle
 from ..exceptions import CalibrantWarning
 
-#: Exit codes besides 0, and 1 of a gate that failed, which nothing else has: input, options or files are to blame; a
-#: bug, as in sysexits.h; and, as of commands that a signal ended, Ctrl-C and a reader of the output that went away.
+#: Exit codes besides 0, and 1 for failed gates only: an error in input, options or files; a bug, as in sysexits.h; and,
+#: as for commands ended by a signal, Ctrl-C and a closed pipe on standard output.
 INPUT, BUG, INTERRUPTED, NO_READER = 2, 70, 130, 141
-#: Most characters of a line that says how a command ended, or warns.
+#: Largest number of characters in a line that reports an error or a warning.
 MOST = 300
-#: Words for output without a name of its own, and codes of why it could not be written.
+#: Message for output without a name, and error codes of failed writes.
 _UNNAMED = "standard output, or a temporary file, cannot be written"
 _NOT_WRITTEN = (errno.ENOSPC, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 #: Environment variable that asks for a traceback.
 TRACEBACK = "CALIBRANT_TRACEBACK"
 #: Advice of the library, and the same in terms of the command.
 _OPTIONS = (
-    (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
     (r"on_invalid='drop'", "--on-invalid drop"),
     (r"pass labels=\[\.\.\.\] to the Accumulator", "pass --labels a,b,c"),
     (
-        r"pass labels=range\(\d+\) to say so, or labels=range\(1, \d+\)",
-        "pass --labels 0,1,… to say so, or --labels 1,2,…",
+        r"pass labels=range\(\d+\) to confirm this, or labels=range\(1, \d+\)",
+        "pass --labels 0,1,… to confirm this, or --labels 1,2,…",
     ),
-    (r", such as labels=range\(1, \d+\)", " (they count from 1?)"),
+    (r", such as labels=range\(1, \d+\)", " (1,2,… if they start at 1)"),
     (r"labels=\[\.\.\.\]", "--labels a,b,c"),
     (r"use PlattScaling\(input='margin'\)", "choose others with --calibrators, such as platt"),
     (r"input='(\w+)'", r"--input \1"),
     (r"\bpos_label=", "--pos-label "),
     (r"pass groups=", "pass --groups"),
-    (r", or pass an array to go by position", ""),
+    (r", or pass an array to match them by position", ""),
 )
 
 
@@ -60,7 +59,7 @@ def _run() -> None:
 
 
 def bounded(action: Callable[[], int | None]) -> int:
-    """Run a command and return its exit code; whatever goes wrong, or is warned of, is one line on standard error."""
+    """Run a command and return its exit code; each error or warning is one line on standard error."""
 
     def tell(message: Warning | str, *_: Any, **__: Any) -> None:
         _say(f"warning: {message}")
@@ -92,7 +91,7 @@ def bounded(action: Callable[[], int | None]) -> int:
 
 
 def _judge(error: BaseException) -> int:
-    """Say what went wrong, and return the exit code."""
+    """Report the error, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         return NO_READER
     if os.environ.get(TRACEBACK):
@@ -104,14 +103,14 @@ def _judge(error: BaseException) -> int:
     if (usage := getattr(error, "format_message", None)) is not None:  # of typer, or of click
         context = getattr(error, "ctx", None)
         if text := usage():  # else the help was printed
-            _say(text + (f" ({context.command_path} -h lists what there is)" if context else ""))
+            _say(text + (f" (see {context.command_path} -h)" if context else ""))
         return INPUT
     polars: Any = sys.modules.get("polars")
     if polars is not None and isinstance(error, polars.exceptions.PolarsError):
         # Its first sentence: the rest is advice on options of polars.
         _say(f"the file cannot be read: {re.split(' (?:The current offset|You might want)', _cut(error))[0]}")
     elif isinstance(error, MemoryError):
-        _say(f"memory does not suffice: {error}")
+        _say(f"out of memory: {error}")
     elif isinstance(error, OSError) and error.strerror:
         unnamed = error.errno in _NOT_WRITTEN and error.strerror == os.strerror(error.errno or 0)
         where = error.filename or (_UNNAMED if unnamed else None)
@@ -123,7 +122,7 @@ def _judge(error: BaseException) -> int:
 
         _say(
             f"this is a bug: calibrant {__version__}, Python {platform.python_version()}, {type(error).__name__}: "
-            f"{without_middle(_cut(error), 100)}. Please report it with what {TRACEBACK}=1 prints"
+            f"{without_middle(_cut(error), 100)}. Please report it with the output of {TRACEBACK}=1"
         )
         return BUG
     return INPUT
@@ -140,7 +139,7 @@ def _say(what: object) -> None:
 
 
 def _cut(what: object) -> str:
-    """A text without line breaks, and not much longer than can be said: a message may quote a whole file."""
+    """A text without line breaks, not much longer than a message can be: it may quote a whole file."""
     return " ".join(without_middle(str(what), 10 * MOST).split())
 
 

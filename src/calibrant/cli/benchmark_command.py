@@ -29,13 +29,13 @@ _CANONICAL = {"mean": "mean estimate", "bias": "bias", "rmse": "root mean square
 class BenchmarkOptions:
     """Options that every benchmark has."""
 
-    quick: Annotated[bool, typer.Option("--quick", help="Run a smaller version in minutes.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="Run a smaller version that takes minutes.")] = False
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the run; an interrupted run is resumed. Default: named after the mode."),
+        typer.Option(help="Folder of the run; an interrupted run is resumed. Default: named after mode or tracks."),
     ] = None
-    jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per processor.")] = None
-    seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0
+    jobs: Annotated[int | None, typer.Option(help="Number of processes. Default: one per processor.")] = None
+    seed: Annotated[int, typer.Option(help="Seed that all others are derived from.")] = 0
     show: Annotated[
         str | None,
         typer.Option(
@@ -44,11 +44,11 @@ class BenchmarkOptions:
     ] = None
 
     def shown(self, option: str, allowed: Collection[str]) -> str:
-        """Quantity in the tables: as requested, else the first that is allowed."""
+        """Quantity in the tables: as requested, else the first one allowed."""
         return check_option(option, next(iter(allowed)) if self.show is None else self.show, allowed)
 
     def folder(self, name: str) -> Path:
-        """Configuration of the run."""
+        """Folder of the run."""
         return Path(f"calibrant-benchmark-{name}{'-quick' if self.quick else ''}") if self.out is None else self.out
 
     def sized(self, **quick: Any) -> dict[str, Any]:
@@ -58,9 +58,9 @@ class BenchmarkOptions:
 
 def benchmark_command(
     options: BenchmarkOptions,
-    mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
+    mode: Annotated[str, typer.Option(help="Version of the experiment: corrected or as-published.")] = "corrected",
     sets: Annotated[
-        int | None, typer.Option(help="Evaluation sets per sample size; default 200, or 60 with --quick.")
+        int | None, typer.Option(help="Number of evaluation sets per sample size. Default: 200, or 60 with --quick.")
     ] = None,
     keep_predictions: Annotated[
         bool,
@@ -69,7 +69,7 @@ def benchmark_command(
     track: Annotated[
         list[str] | None,
         typer.Option(
-            help="Run tracks instead of the mixtures (repeatable): beta, networks, dirichlet, imbalance, consistency; "
+            help="Track to run instead of the mixtures; repeatable: beta, networks, dirichlet, imbalance, consistency; "
             "or canonical."
         ),
     ] = None,
@@ -88,7 +88,7 @@ def benchmark_command(
 
 
 def mixtures(options: BenchmarkOptions, mode: str, *, sets: int | None, keep_predictions: bool) -> None:
-    """The experiment of the paper: one table a notion."""
+    """The experiment of the paper: one table per notion."""
     from ..benchmark import Config, run, summary
 
     show = options.shown("--show", _TABLES)
@@ -100,7 +100,7 @@ def mixtures(options: BenchmarkOptions, mode: str, *, sets: int | None, keep_pre
 
 
 def tracks(options: BenchmarkOptions, names: Sequence[str]) -> None:
-    """One table a notion for each track."""
+    """One table per notion for each track."""
     import polars as pl
 
     from ..benchmark.track_runner import run_tracks, summarize
@@ -128,7 +128,7 @@ def canonical(options: BenchmarkOptions) -> None:
 
 
 def print_tables(summed: pl.DataFrame, show: str) -> None:
-    """One table a notion: estimators by rows, sizes by columns; the best at each size has a star."""
+    """One table per notion: estimators in rows, sizes in columns; a star marks the best at each size."""
     import polars as pl
 
     title, column = _TABLES[show]
@@ -145,7 +145,7 @@ def print_tables(summed: pl.DataFrame, show: str) -> None:
 
 
 def _print_canonical(results: pl.DataFrame, show: str) -> None:
-    """One table a distribution of the paper and measure: the figure's estimators by rows, sizes by columns."""
+    """One table per distribution of the paper and measure: the figure's estimators in rows, sizes in columns."""
     import polars as pl
 
     from ..benchmark.canonical import CURVES, MEASURES, PUBLISHED

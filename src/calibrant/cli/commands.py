@@ -51,9 +51,9 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Train two models on scikit-learn's handwritten digits (even or odd; which of ten) and report on them."""
+    """Report on two models trained on scikit-learn's handwritten digits: even or odd, and which of ten."""
     from ..datasets import load_digits_predictions, load_even_digits_predictions
     from ..reporting import report
 

@@ -27,8 +27,8 @@ class ModelsSource(Source):
         list[str] | None,
         typer.Option(
             "--model",
-            help="A model, repeatable: NAME=COLUMN (binary), NAME=COLUMN,COLUMN,… or NAME='p_*' (a column per label); "
-            "or just COLUMN, which is then its name.",
+            help="Model, repeatable: NAME=COLUMN (binary), NAME=COLUMN,COLUMN,… or NAME='p_*' (a column per label), "
+            "or COLUMN, which is then also its name.",
         ),
     ] = None
 
@@ -37,23 +37,23 @@ def compare_models_command(
     source: ModelsSource,
     options: PrintOptions,
     notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+        str, typer.Option(help="Notion of calibration: auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
-    scores: Annotated[str, typer.Option(help="Proper scores, a,b,c: brier, log-loss, spherical.")] = "brier,log-loss",
+    scores: Annotated[str, typer.Option(help="Proper scores a,b,c: brier, log-loss, spherical.")] = "brier,log-loss",
     reference: Annotated[
-        str | None, typer.Option(help="Compare every model to this one instead of every pair.")
+        str | None, typer.Option(help="Model that all others are compared to, instead of all pairs.")
     ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 2000,
+    resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples.")] = 2000,
     adjust: Annotated[
         str, typer.Option(help="Correction of p-values for the number of pairs: holm, bonferroni or none.")
     ] = "holm",
     plot: Annotated[Path | None, typer.Option(help="Plot the differences to this file (PNG, PDF or SVG).")] = None,
 ) -> None:
-    """Compare models whose probabilities are columns of FILE."""
+    """Compare the calibration errors and proper scores of models whose probabilities are columns of FILE."""
     from ..comparison.models.compare import compare_models
 
-    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    outputs = Outputs({"the input file": source.file}, force=options.force, plot=plot, html=options.html)
     with source.table() as table:
         models = _models(source, table)
         chosen = next(iter(models.values())).notion(notion)
@@ -75,33 +75,33 @@ def compare_models_command(
 
 def subgroups_command(
     source: Source,
-    by: Annotated[list[str], typer.Option("--by", help="Column of subgroups, or a glob; repeatable.")],
+    by: Annotated[list[str], typer.Option("--by", help="Column of subgroups, or a pattern; repeatable.")],
     options: PrintOptions,
     notion: Annotated[
         str,
         typer.Option(
-            help="auto, class-specific:LABEL or confidence; auto: the class of a single column, else the confidence."
+            help="Notion of calibration: class-specific:LABEL (auto for one column) or confidence (auto for several)."
         ),
     ] = "auto",
     test: Annotated[str, typer.Option(help="Test of each subgroup: kuiper or in-the-large.")] = "kuiper",
-    adjust: Annotated[str, typer.Option(help="Correction for the number of subgroups: holm, bh or none.")] = "holm",
+    adjust: Annotated[str, typer.Option(help="Correction of p-values for multiple tests: holm, bh or none.")] = "holm",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    min_size: Annotated[int, typer.Option(help="A subgroup with fewer rows is marked as small.", min=0)] = 50,
+    min_size: Annotated[int, typer.Option(help="Number of rows below which a subgroup is called small.", min=0)] = 50,
     resamples: Annotated[
-        int, typer.Option(help="Draws for the kuiper test; more are added for small p-values.", min=2)
+        int, typer.Option(help="Number of draws for the kuiper test, increased for small p-values.", min=2)
     ] = 1999,
     intersections: Annotated[
-        int, typer.Option(help="Combine the values of so many columns: 2 adds every pair.", min=1)
+        int, typer.Option(help="Number of columns whose values are combined: 2 adds all pairs.", min=1)
     ] = 1,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Plot the subgroups to this file (PNG, PDF or SVG).")
     ] = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with code 1 if a subgroup is miscalibrated.")] = False,
 ) -> None:
-    """Test whether the model in FILE is calibrated in each subgroup; p-values are corrected for their number."""
+    """Test whether the predictions in FILE are calibrated in each subgroup, with a correction for multiple testing."""
     from ..comparison.subgroups.build import subgroup_calibration
 
-    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    outputs = Outputs({"the input file": source.file}, force=options.force, plot=plot, html=options.html)
     with source.table() as table:
         columns, subgroups = source.with_subgroups(table, by)
         found = subgroup_calibration(
@@ -131,21 +131,21 @@ def segments_command(
     options: PrintOptions,
     features: Annotated[
         list[str] | None,
-        typer.Option("--features", help="Column of features, or a glob; repeatable. Default: all other columns."),
+        typer.Option("--features", help="Column of a feature, or a pattern; repeatable. Default: all other columns."),
     ] = None,
     notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+        str, typer.Option(help="Notion of calibration: auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
-    max_terms: Annotated[int, typer.Option(help="Conditions of a segment at most: 1 to 4.")] = 3,
+    max_terms: Annotated[int, typer.Option(help="Largest number of conditions per segment, 1 to 4.")] = 3,
     min_rows: Annotated[
-        int | None, typer.Option(help="Rows of a segment at least; in any case enough to test it.")
+        int | None, typer.Option(help="Smallest number of rows per segment, increased if its test needs more.")
     ] = None,
     confirm: Annotated[
         str,
-        typer.Option(help="simulate: the search on drawn outcomes tells chance; split: other rows do; auto: by size."),
+        typer.Option(help="Test of segments: simulate (simulated outcomes), split (held-out rows) or auto (by size)."),
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    max_rows: Annotated[int | None, typer.Option(help="Search a random sample of at most this many rows.")] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows to search, sampled at random.")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Plot the segments to this file (PNG, PDF or SVG).")
     ] = None,
@@ -153,10 +153,10 @@ def segments_command(
         bool, typer.Option("--fail-if-found", help="Exit with code 1 if a segment is found.")
     ] = False,
 ) -> None:
-    """Find segments of FILE where the model is wrong, by its features; p-values allow for the search."""
+    """Find segments, defined by features in FILE, where the model is wrong; p-values allow for the search."""
     from ..comparison.segments.find import find_segments
 
-    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    outputs = Outputs({"the input file": source.file}, force=options.force, plot=plot, html=options.html)
     with source.table() as table:
         columns, names = source.with_subgroups(table, features or [], "--features")
         if features is None:
@@ -181,12 +181,12 @@ def segments_command(
     outputs["html"].write(partial(found.to_html, name=source.name))
     outputs.show(options.text_of(found))
     if fail_if_found and found.segments:
-        typer.echo(f"calibrant: {len(found.segments)} segments found at {1 - level:.3g}", err=True)
+        typer.echo(f"calibrant: segments found at {1 - level:.3g}: {len(found.segments)}", err=True)
         raise typer.Exit(1)
 
 
 def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
-    """Columns of each model, by its name; as many for each."""
+    """Columns of each model by its name, equally many."""
     from ..data.columns import some
 
     options = source.prob or []
@@ -208,13 +208,13 @@ def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
         first = next(iter(found.values()))
         if len(columns.probs) != len(first.probs):
             raise ValueError(
-                f"--model {name} has {len(columns.probs)} columns, but the first model has {len(first.probs)}"
+                f"--model {name} must have as many columns as the first ({len(first.probs)}); got {len(columns.probs)}"
             )
     return found
 
 
 def _predictions(models: dict[str, FileColumns], frame: Any) -> dict[str, Predictions]:
-    """Predictions of each model; a complaint names it."""
+    """Predictions of each model, which errors name."""
     found = {}
     for name, columns in models.items():
         try:

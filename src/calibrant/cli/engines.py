@@ -19,7 +19,7 @@ from ..data.dialect import FORMATS, format_inside, format_of, separator_of
 from ..data.tables import Headed, ScannedTable
 from .output import check_option
 
-#: Pieces of files that are read apart from each other have about as many bytes.
+#: Approximate number of bytes in pieces of files that are read separately.
 PIECE_BYTES = 256 * 2**20
 
 
@@ -43,19 +43,19 @@ class Files:
 
     @classmethod
     def of(cls, path: str, kind: str | None) -> Files:
-        """Files of a name, a pattern (``**`` crosses folders) or a folder; ValueError where there is none."""
+        """Files of a name, a pattern (``**`` crosses folders) or a folder; ValueError if there are none."""
         if kind is not None:
             check_option("--format", kind, FORMATS)
         if path == "-":
             raise ValueError("--engine cannot read standard input: leave out --engine")
         if Path(path).is_fifo():
-            raise ValueError(f"--engine cannot read a pipe, and {path} is one: leave out --engine")
+            raise ValueError(f"--engine cannot read the pipe {path}: leave out --engine")
         named = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
         found = [file for one in named for file in _within(Path(one))]
         known = [f for f in found if kind or f == Path(path) or format_of(f) is not None]
         kinds = {format_inside(f, str(f), kind) for f in known or found}
         if not known:
-            raise ValueError(f"{path} matches no file" + (f" of {', '.join(FORMATS)}" if found else ""))
+            raise ValueError(f"{path} matches no file" + (f" in the formats {', '.join(FORMATS)}" if found else ""))
         if len(kinds) > 1:
             raise ValueError(f"{path} matches {' and '.join(sorted(kinds))} files: choose one with --format")
         if len({separator_of(f) for f in known}) > 1:
@@ -97,7 +97,7 @@ class Engine:
     ----------
     name, package : str
     module : str
-        Whose absence says that it is not installed.
+        Module that is missing if it is not installed.
     session : callable
         A context manager that is open while frames are read.
     parquet : callable
@@ -137,7 +137,7 @@ class Lazy(Headed):
         return self._engine.adopt(self._session, self._read, names)
 
     def example(self, column: str) -> Any:
-        """A value of the kind that a column holds: a number, a truth value, or text."""
+        """A value of the type of a column: a number, a truth value, or text."""
         import narwhals.stable.v2 as nw
 
         kind = self._schema[column]
@@ -184,7 +184,7 @@ def opened(engine: str, path: str | None, kind: str | None, sql: str | None, dat
 _THEIRS = ("duckdb", "pyspark", "py4j", "dask", "pyarrow", "fsspec")
 
 
-#: Warnings about other versions of packages, which who types a command does not choose.
+#: Warnings about other versions of packages, which users of the command do not choose.
 _NO_MATTER = ("Dask support is moving out of Narwhals", "PySpark does not yet fully support pandas")
 
 
@@ -220,7 +220,7 @@ def _duckdb(connection: Any, files: Files) -> Any:
 
 
 class _Stream:
-    """Rows of a frame of Polars, batch by batch, as often as they are asked for."""
+    """Rows of a frame of Polars, batch by batch, as often as requested."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -236,7 +236,7 @@ class _Stream:
 def _adopted_by_duckdb(connection: Any, table: ScannedTable, columns: list[str]) -> Any:
     for i, name in enumerate(columns):
         if alike := [c for c in columns[:i] if c.casefold() == name.casefold()]:
-            raise ValueError(f"--engine duckdb does not tell columns {alike[0]!r} and {name!r} apart: rename one")
+            raise ValueError(f"--engine duckdb does not distinguish columns {alike[0]!r} and {name!r}: rename one")
     return connection.from_arrow(_Stream(table.frame.select(columns)))
 
 

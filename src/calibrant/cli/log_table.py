@@ -10,7 +10,7 @@ from ..data.writing import scratch_file
 if TYPE_CHECKING:
     from ..llm import Answers
 
-#: Columns of a table that is one of answers, where labels and probabilities were not named.
+#: Columns of a table of answers, if labels and probabilities were not named.
 _OF_ANSWERS = {"confidence", "correct"}
 
 
@@ -44,13 +44,13 @@ def opened_log(path: str, score: str | None) -> LogTable | None:
 
 
 def of_answers(table: FileTable, named: bool, score: str | None) -> FileTable:
-    """A table with columns of confidences and of whether they were right as that of a log, others as they are."""
+    """A table of confidences and correctness, as of a log; any other table unchanged."""
     from ..llm.reading import read
 
     if named or not _OF_ANSWERS.issubset(table.columns) or "y_true" in table.columns:
         if score is not None:
             table.close()
-            raise ValueError(f"--score is for logs of LLM evaluations, and {table.name} is none")
+            raise ValueError(f"--score is for logs of LLM evaluations, and {table.name} is not one")
         return table
     with table:
         frame: Any = next(table.batches())

@@ -1,4 +1,4 @@
-"""The command that looks at rows over time: `calibrant monitor FILE --time COLUMN`."""
+"""The command `calibrant monitor FILE --time COLUMN`: calibration over time."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 def monitor_command(
     source: Source,
     options: PrintOptions,
-    time: Annotated[str, typer.Option(help="Column of dates, datetimes or numbers.", show_default=False)],
+    time: Annotated[str, typer.Option(help="Column of times: dates, datetimes or numbers.", show_default=False)],
     every: Annotated[
-        str, typer.Option(help="auto, hour, day, week, month, quarter, year, or a number of rows.")
+        str, typer.Option(help="Length of a period: auto, hour, day, week, month, quarter, year, or a number of rows.")
     ] = "auto",
     by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="Column of subgroups, each followed by itself, or a glob; repeatable."),
+        list[str] | None, typer.Option("--by", help="Column of subgroups to follow, or a pattern; repeatable.")
     ] = None,
-    notion: Annotated[str, typer.Option(help="auto, class-specific:LABEL or confidence.")] = "auto",
-    level: Annotated[float, typer.Option(help="Level of intervals, and of a monitor that begins.")] = 0.95,
+    notion: Annotated[
+        str, typer.Option(help="Notion of calibration: auto, class-specific:LABEL or confidence.")
+    ] = "auto",
+    level: Annotated[float, typer.Option(help="Level of intervals and of a new monitor's alarm.")] = 0.95,
     horizon: Annotated[
-        int | None, typer.Option(help="Rows for which a monitor that begins is to run; default: 100,000.")
+        int | None, typer.Option(help="Number of rows for which a new monitor runs. Default: 100,000.")
     ] = None,
     state: Annotated[
-        Path | None,
-        typer.Option(help="File with the monitor's state: it goes on from there, with rows that are later."),
+        Path | None, typer.Option(help="File of the monitor's state: created, or continued with later rows.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw gap, error and rows over time to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot gap, error and rows over time to this file.")] = None,
     fail_on_alarm: Annotated[
         bool, typer.Option("--fail-on-alarm", help="Exit with code 1 if the monitor raises an alarm.")
     ] = False,
 ) -> None:
-    """Say whether calibration changed over time, period by period, and look at rows one after the other."""
+    """Show calibration per period, test whether it changed, and monitor the rows in order of time."""
     from ..monitoring.monitor import CalibrationMonitor
     from ..monitoring.over_time import calibration_over_time
     from ..monitoring.periods import Times
 
     if state is not None and source.groups is not None:
-        raise ValueError("--state does not know which groups earlier files had: leave out --groups, or --state")
-    read: dict[str, Any] = {"the file that is read": None if source.file == "-" else source.file}
+        raise ValueError("--state does not contain the groups of earlier files: leave out --groups or --state")
+    read: dict[str, Any] = {"the input file": None if source.file == "-" else source.file}
     outputs = Outputs(read | {"the file of --state": state}, force=options.force, html=options.html, plot=plot)
     if state is not None and source.file != "-" and state.exists() and state.samefile(source.file):
-        raise ValueError(f"--state {state} is the file that is read")
+        raise ValueError(f"--state {state} is the input file")
     with source.table() as table:
         at = table.find_one(time, "--time")
         subgroups = list(dict.fromkeys(c for pattern in by or [] for c in table.find(pattern, "--by")))
@@ -76,16 +76,16 @@ def monitor_command(
         ("notion", repr(begins.notion), repr(monitor.notion)),
     ):
         if now is not None and now != before:
-            raise ValueError(f"--{option} is {now}, but the monitor of --state began with {before}: name another file")
+            raise ValueError(f"--{option} is {now}, but the monitor of --state began with {before}: use another file")
     found = calibration_over_time(
         p, None, when, every=int(every) if every.isdecimal() else every, by=of_rows, notion=chosen, level=level
     )
     old = _go_on(monitor, p, Times.read(when, p.n_given))
     outputs["html"].write(partial(found.to_html, name=source.name))
     outputs["plot"].draw(found)
-    if state is not None:  # last: where a page could not be written, the rows are new once more
+    if state is not None:  # last: if a page cannot be written, the rows are still new next time
         monitor.save(state)
-    more = f"\n{old:,} rows are not later than those that the monitor has seen, and were left out." if old else ""
+    more = f"\nRows left out, as they are not later than the monitor's last row: {old:,}." if old else ""
     if options.as_json:
         text = json.dumps({"over_time": found.to_dict(), "monitor": monitor.report(), "left_out": old}, allow_nan=False)
     else:
@@ -96,13 +96,13 @@ def monitor_command(
 
 
 def _go_on(monitor: CalibrationMonitor, p: Predictions, times: Any) -> int:
-    """Show a monitor the rows that are later than those it has seen, in order; the number of the others."""
+    """Update a monitor with the rows later than its last one, in order; return the number of the others."""
     last = monitor.last_time
     later = np.ones(times.size, dtype=bool)
     if last is not None:
         known = type(times).read([last], 1)
         if known.dated != times.dated:
-            raise ValueError("--state and FILE must have times of one kind: dates, or numbers")
+            raise ValueError("the times of --state and FILE must both be dates or both be numbers")
         later = times.values > known.values[0]
     order = np.flatnonzero(later)[np.argsort(times.values[later], kind="stable")]
     if order.size:

@@ -31,7 +31,7 @@ class PrintOptions:
 
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
     html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file; - is standard output.")] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False
 
     def text_of(self, result: Any) -> str:
         """Text that a command prints for a result."""
@@ -49,15 +49,15 @@ def warn(text: str) -> None:
 
 
 def numbers_of(option: str, text: str) -> list[float]:
-    """Numbers with commas between them."""
+    """Numbers separated by commas."""
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise ValueError(f"{option} must be a number, or numbers with commas between them; got {text!r}") from None
+        raise ValueError(f"{option} must be a number or numbers separated by commas; got {text!r}") from None
 
 
 def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
-    """Judge an option that must be one of some words."""
+    """Check that an option is one of the allowed words."""
     words = list(allowed)
     if value not in words:
         raise ValueError(f"{option} must be one of {', '.join(words)}; got {value!r}")
@@ -65,9 +65,9 @@ def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
 
 
 class Output:
-    """A file that a command is to write, ``-`` for standard output; refused before anything is computed.
+    """A file to be written by a command, ``-`` for standard output; checked before anything is computed.
 
-    ``taken`` are the files that it must not be, those read and those written beside it; a list where there are many.
+    ``taken`` contains the files that it must not be: input files and other files to be written; a list for several.
     """
 
     def __init__(self, option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
@@ -105,14 +105,14 @@ class Output:
             sys.stdout.buffer.flush()
 
     def write(self, content: Callable[[], str | bytes]) -> None:
-        """Write a text or bytes, if there is anywhere to write them to."""
+        """Write text or bytes, if there is a path."""
         if self.path is not None:
             with self.opened() as file:
                 written = content()
                 file.write(written.encode() if isinstance(written, str) else written)
 
     def draw(self, result: Any) -> None:
-        """Draw a result without a screen, if there is anywhere to draw it."""
+        """Draw a result without a display, if there is a path."""
         if self.path is not None:
             import matplotlib
 

@@ -1,4 +1,4 @@
-"""The commands that repair: compare calibrators, fit one and save it, apply a saved one."""
+"""The commands that recalibrate: compare calibrators, fit and save one, apply a saved one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from ..data.printing import printable, printable_lines
+from ..data.printing import number_of, printable, printable_lines
 from ..data.progress import progress_bar
 from .output import Output, Outputs, PrintOptions, check_option, for_command, numbers_of
 from .saved_comparison import AVERAGE, SavedComparison, read_comparison
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..data.types import AnyArray
     from ..reporting import CalibratorComparison
 
-#: Most numbers in a fit by default: beyond, more rows change little.
+#: Largest number of values in a fit by default; more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
 
@@ -41,19 +41,19 @@ class FitOptions(PrintOptions):
     ] = "probability"
     cv: Annotated[int, typer.Option(help="Number of cross-validation folds.")] = 5
     goal: Annotated[
-        str, typer.Option(help="Criterion of the choice: log-loss, brier, or calibration (the calibration error).")
+        str, typer.Option(help="Criterion of the choice: log-loss, brier or calibration (the calibration error).")
     ] = "log-loss"
     rule: Annotated[
         str,
         typer.Option(
-            help="Rule of the choice: average (weighed by held-out losses and shrunk to the scores as they are), "
+            help="Rule of the choice: average (weighted by held-out losses, shrunk towards the unchanged scores), "
             "one-standard-error (the simplest that is nearly the best) or best."
         ),
     ] = "average"
     max_rows: Annotated[
         int | None,
         typer.Option(
-            help="Use at most this many rows, sampled at random. Default: a million, fewer with many classes.", min=2
+            help="Largest number of rows to use, sampled at random. Default: a million, fewer with many classes.", min=2
         ),
     ] = None
     title: Annotated[str | None, typer.Option(help="Title of the comparison.")] = None
@@ -65,14 +65,14 @@ class FitOptions(PrintOptions):
     def compare(
         self, source: Source, columns: FileColumns, rows: FileRows, calibrators: str | None, level: float = 0.95
     ) -> CalibratorComparison:
-        """Cross-validate calibrators by their names, None for all that suit."""
+        """Cross-validate calibrators by name; None for all that are suitable."""
         from ..calibrators import named_calibrator
         from ..reporting.comparing_calibrators import compare_calibrators
 
         n_classes = max(len(columns.probs), 2)
         names = None if calibrators is None else calibrators.split(",")
         with numbered(rows.numbers):
-            # Names of columns may tell their labels.
+            # Names of columns may give their labels.
             found = compare_calibrators(
                 rows.y_true.to_numpy(),
                 rows.y_prob,
@@ -96,10 +96,10 @@ def compare_command(
     calibrators: Annotated[
         str | None,
         typer.Option(
-            help="Calibrators a,b,c, simplest first, of identity, end-smoothing, temperature, ensemble-temperature, "
+            help="Calibrators a,b,c, simplest first: identity, end-smoothing, temperature, ensemble-temperature, "
             "platt, beta, quadratic, vector, matrix, dirichlet, dirichlet-1, dirichlet-0.01, spline, gaussian-process, "
             "order-preserving, histogram, i-max, bayesian-binning, curve, isotonic, roc-hull, near-isotonic, "
-            "pooled-isotonic, composed and venn-abers. Default: a choice that suits the number of classes."
+            "pooled-isotonic, composed and venn-abers. Default: those that suit the number of classes."
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
@@ -108,7 +108,7 @@ def compare_command(
     ] = None,
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE and recommend one."""
-    outputs = options.outputs({"the file that is read": source.file}, save)
+    outputs = options.outputs({"the input file": source.file}, save)
     columns, rows = _sample(source, options.max_rows)
     found = options.compare(source, columns, rows, calibrators, level)
     outputs["html"].write(partial(found.to_html, name=source.name))
@@ -123,8 +123,8 @@ def fix_command(
     calibrator: Annotated[
         str,
         typer.Option(
-            help="auto (what cross-validation chooses, if its gain exceeds sampling noise), average (the average, "
-            "whatever it gains) or the name of a calibrator, as for compare --calibrators."
+            help="Calibrator to save: auto (the cross-validated choice, if its gain exceeds sampling noise), average "
+            "(that choice, whatever its gain) or a name from `calibrant compare --calibrators`."
         ),
     ] = "auto",
     comparison: Annotated[
@@ -134,14 +134,14 @@ def fix_command(
         ),
     ] = None,
 ) -> None:
-    """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
+    """Fit a calibrator to the predictions in FILE and save it for `calibrant apply`.
 
-    Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows. Where the
-    gain is within sampling noise, what is saved leaves the scores unchanged, unless --calibrator names another.
+    Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows.
+    If the gain is within sampling noise, the calibrator leaves the scores unchanged, unless --calibrator names another.
     """
     from ..calibrators.saving import sealed, to_dict
 
-    outputs = options.outputs({"the file that is read": source.file, "the comparison": comparison}, save)
+    outputs = options.outputs({"the input file": source.file, "the comparison": comparison}, save)
     if comparison is not None and options.html is not None:
         raise ValueError(
             "--html writes a page of the comparison: pass it to calibrant compare instead of using it with --from"
@@ -171,7 +171,7 @@ def fix_command(
 
 
 def apply_command(
-    model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Calibrator saved by `calibrant fix`.")],
     source: Annotated[Source, Without({"label", "weight", "groups", "labels", "pos_label"})],
     out: Annotated[
         Path, typer.Option(help="Write the rows with calibrated probabilities to this file; - is standard output.")
@@ -179,22 +179,22 @@ def apply_command(
     prior: Annotated[
         str | None,
         typer.Option(
-            help="Base rates of the rows, where they differ from those of the rows that the calibrator was fitted to: "
-            "a number, of the positive class, or a,b,c in the order of the columns."
+            help="Base rates in FILE, if they differ from those of the rows that the calibrator was fitted to: that of "
+            "the positive class, or a,b,c in the order of the columns."
         ),
     ] = None,
-    suffix: Annotated[str, typer.Option(help="Add columns with this suffix instead of replacing the scores.")] = "",
+    suffix: Annotated[str, typer.Option(help="Suffix of columns to add instead of replacing the scores.")] = "",
     out_format: Annotated[
         str | None,
-        typer.Option(help="csv, parquet, ndjson or arrow; default: inferred from the name, else the format of FILE."),
+        typer.Option(help="Format of --out: csv, parquet, ndjson or arrow. Default: from its name, else that of FILE."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write the rows of FILE with calibrated probabilities. FILE may be larger than memory."""
     from ..calibrators import load_calibrator
     from ..calibrators.label_shift import at_base_rates
 
-    output = Output("--out", out, {"the file that is read": source.file, "the calibrator": model}, force=force)
+    output = Output("--out", out, {"the input file": source.file, "the calibrator": model}, force=force)
     calibrator = load_calibrator(model)
     if prior is not None:
         calibrator = at_base_rates(calibrator, numbers_of("--prior", prior), "--prior")
@@ -203,11 +203,11 @@ def apply_command(
         columns = _fitted_columns(calibrator, source, table)
         rows = _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
     where = "standard output" if output.standard else printable(str(out))
-    typer.echo(f"wrote {where}: {rows:,} rows", err=True)
+    typer.echo(f"wrote {where}: {number_of(rows, 'row')}", err=True)
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows]:
-    """Rows to compare or fit with."""
+    """Rows for a comparison or a fit."""
     with source.table() as table:
         columns = source.columns(table)
         most = max_rows or min(_MOST_ROWS, max(_MOST_NUMBERS // len(columns.probs), 1000))
@@ -259,7 +259,7 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) ->
     expected = int(calibrator.n_features_in_)
     if len(columns) != expected:
         raise ValueError(
-            f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, but --prob names {len(columns)}: "
+            f"the calibrator was fitted to {number_of(expected, 'column')}, but --prob names {len(columns)}: "
             f"{', '.join(columns[:6])}"
         )
     return columns
@@ -270,7 +270,7 @@ def _apply(
 ) -> int:
     """Write calibrated rows; returns how many. ``names``: name of each column in the new file.
 
-    Fields of CSV that are not calibrated are written as the text that they are, in quotes where these are needed.
+    Other fields of CSV are written with their original text, in quotes where needed.
     """
     from polars.io.plugins import register_io_source
 
@@ -318,7 +318,7 @@ def _apply(
             else:
                 others[chosen](file)
         except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-            if failed:  # the complaint about a row comes back as it was or wrapped
+            if failed:  # the error about a row is raised again, unchanged or wrapped
                 raise failed[0] from error
             raise
     return rows

@@ -1,4 +1,4 @@
-"""The commands that report: `calibrant report FILE`, and `calibrant merge A B …` on sums that were saved."""
+"""The commands that report: `calibrant report FILE`, and `calibrant merge A B …` on saved sums."""
 
 from __future__ import annotations
 
@@ -36,26 +36,28 @@ _COMPARED: dict[str, Callable[[Estimate], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSource(Source):
-    """A file, or files or a query that an engine reads."""
+    """A file, or files or a query read by an engine."""
 
     file: Annotated[
         str,
         typer.Argument(
-            help="CSV, Parquet, NDJSON or Arrow file; - reads standard input. With --engine also a pattern or folder.",
+            metavar="FILE",
+            help="CSV, Parquet, NDJSON or Arrow file, or the log of an LLM evaluation; - is standard input. "
+            "With --engine also a pattern or folder.",
             show_default=False,
         ),
     ] = ""
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Read with polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
+            help="Engine to use: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
         ),
     ] = None
     by: Annotated[
-        str | None, typer.Option(help="Column of subgroups: one result per value, as calibrant subgroups gives.")
+        str | None, typer.Option(help="Column of subgroups to report on separately, as in `calibrant subgroups`.")
     ] = None
-    sql: Annotated[str | None, typer.Option(help="Query that replaces FILE. Needs --engine duckdb.")] = None
-    database: Annotated[str | None, typer.Option(help="Database file that --sql queries, opened read-only.")] = None
+    sql: Annotated[str | None, typer.Option(help="Query that replaces FILE; needs --engine duckdb.")] = None
+    database: Annotated[str | None, typer.Option(help="Database file for --sql, opened read-only.")] = None
 
     def __post_init__(self) -> None:
         if (self.sql is None) == (not self.file):
@@ -63,7 +65,7 @@ class EngineSource(Source):
         if self.database is not None and self.sql is None:
             raise ValueError("--database needs --sql")
         if self.engine is not None and self.score is not None:
-            raise ValueError("--score is for logs of LLM evaluations, which no engine reads: leave out --engine")
+            raise ValueError("--score is for logs of LLM evaluations, which engines cannot read: leave out --engine")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
         if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
@@ -80,10 +82,10 @@ class EngineSource(Source):
         return "a query" if self.sql is not None else self.file if self._is_pattern else super().name
 
     def files_read(self) -> dict[str, Any]:
-        """Files among which no output may be."""
+        """Files that are read, which no output may replace."""
         if self.engine is None or self.sql is not None:
-            return {"the file that is read": self.file or None, "the database that is read": self.database}
-        return {"a file that is read": Files.of(self.file, self.file_format).paths}
+            return {"the input file": self.file or None, "the input database": self.database}
+        return {"an input file": Files.of(self.file, self.file_format).paths}
 
     def sums(self, settings: Mapping[str, Any]) -> Accumulator | SubgroupSums:
         """Sums of all rows, or of each subgroup of --by, that the engine makes; settings are those of from_frame."""
@@ -119,27 +121,25 @@ class ReportOptions(PrintOptions):
     estimator: Annotated[
         str,
         typer.Option(
-            help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
-            "smooth[:BANDWIDTH], beta-kernel[:BANDWIDTH], adaptive, cumulative, empirical-bayes, isotonic, parametric "
-            "or sweep."
+            help="Estimator of the calibration error: auto, binned[:N] (then :quantile, :linear, :debias), "
+            "density[:BANDWIDTH[:KERNEL]], residual[:score], smooth[:BANDWIDTH], beta-kernel[:BANDWIDTH], adaptive, "
+            "cumulative, empirical-bayes, isotonic, parametric or sweep."
         ),
     ] = "auto"
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Largest calibration error that does not matter to you; default: 0.05, less for rare outcomes."
+            help="Largest calibration error that does not matter to you. Default: 0.05, less for rare outcomes."
         ),
     ] = None
     threshold: Annotated[
         float | None,
-        typer.Option(
-            help="Decision threshold (a score): the report says how many decisions recalibration would change."
-        ),
+        typer.Option(help="Decision threshold (a score), to report how many decisions recalibration would change."),
     ] = None
     sums: Annotated[
         Path | None,
-        typer.Option(help="Write the sums of all rows to this file, for calibrant merge; - is standard output."),
+        typer.Option(help="Write the sums of all rows to this file, for `calibrant merge`; - is standard output."),
     ] = None
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with code 1 if the calibration error is above this.")
@@ -167,7 +167,7 @@ class ReportOptions(PrintOptions):
 
     @property
     def bins(self) -> Any:
-        """The estimator where sums are to be of its bins, else None."""
+        """The estimator if sums of its bins are needed, else None."""
         from ..estimators import Binned
 
         return self.chosen if isinstance(self.chosen, Binned) and self.chosen._fixed else None
@@ -185,7 +185,7 @@ class ReportOptions(PrintOptions):
         return for_command(report(rows, None, **settings, **options))
 
     def check_by(self) -> None:
-        """Refuse options that subgroups do not have."""
+        """Refuse options that do not apply to subgroups."""
         if self.tolerance is not None:
             raise ValueError(
                 "--tolerance is for the verdict on all rows; subgroups are tested without it: leave it out"
@@ -210,7 +210,7 @@ class ReportOptions(PrintOptions):
     def finish(
         self, found: Report | SubgroupReport, sums: Accumulator | SubgroupSums, name: str, outputs: Outputs
     ) -> None:
-        """Write the files and print; exit with 1 where the error is too large."""
+        """Write the files and print; exit with 1 if the error is too large."""
         from ..reporting import Report
 
         outputs["sums"].write(lambda: (reduce(add, sums.values()) if isinstance(sums, Mapping) else sums).to_bytes())
@@ -225,7 +225,7 @@ class ReportOptions(PrintOptions):
             errors = {f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups}
         above = {of: value for of, value in errors.items() if not value <= self.fail_above}
         for of, value in above.items():
-            what = f"calibration error {value:.4f} ({self.fail_on}){printable(of)}"
+            what = f"calibration error {value:.4f} (--fail-on {self.fail_on}){printable(of)}"
             typer.echo(f"calibrant: {what} is above {self.fail_above:g}", err=True)
         if above:
             raise typer.Exit(1)
@@ -235,23 +235,21 @@ def report_command(
     source: EngineSource,
     options: ReportOptions,
     notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+        str, typer.Option(help="Notion of calibration: auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--load",
-            help="Read FILE in pieces or load it whole; default: in pieces above 256 MB, but never with --groups.",
+            help="Read FILE in pieces or load it whole. Default: in pieces above 256 MB, but never with --groups.",
         ),
     ] = None,
-    on_invalid: Annotated[
-        str, typer.Option(help="With --engine, what to do with invalid rows: raise or drop.")
-    ] = "raise",
+    on_invalid: Annotated[str, typer.Option(help="Handling of invalid rows with --engine: raise or drop.")] = "raise",
     sum_tolerance: Annotated[
-        float | None, typer.Option(help="Largest accepted distance of a row's sum of probabilities from 1.")
+        float | None, typer.Option(help="Largest accepted difference between a row's sum of probabilities and 1.")
     ] = None,
 ) -> None:
-    """Report on the predictions in a file, in the files of a pattern or folder, or from a query."""
+    """Report how well the probabilities in FILE, or in the result of a query, are calibrated."""
     if source.by is not None:
         options.check_by()
     outputs = options.outputs(source.files_read() if options.html or options.sums else {})
@@ -268,18 +266,19 @@ def report_command(
     check_option("--on-invalid", on_invalid, ("raise", "drop"))
     sums = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
     if sums.dropped:
-        warn(f"{sums.dropped:,} invalid rows were dropped")
+        warn(f"invalid rows dropped: {sums.dropped:,}")
     options.finish(options.of_sums(sums, source), sums, source.name, outputs)
 
 
 def merge_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Files written by calibrant report --sums or with Accumulator.to_bytes.")
+        list[Path],
+        typer.Argument(metavar="FILES", help="Files written by `calibrant report --sums` or Accumulator.to_bytes."),
     ],
     options: ReportOptions,
 ) -> None:
-    """Report on rows that were summed on several machines; the result is that of all rows together."""
-    outputs = options.outputs({"a file that is read": files})
+    """Merge sums saved by `calibrant report --sums`, as on several machines, and report on all rows together."""
+    outputs = options.outputs({"an input file": files})
     merged = _merged(files)
     name = files[0].name if len(files) == 1 else f"{len(files)} shards"
     options.finish(options.report(merged, name), merged, name, outputs)

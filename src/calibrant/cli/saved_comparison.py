@@ -32,7 +32,7 @@ class SavedComparison:
 
     @classmethod
     def of(cls, found: dict[str, Any], text: str) -> SavedComparison:
-        """From a comparison as JSON: within noise scores stay as they are."""
+        """From a comparison as JSON; within noise, scores are not changed."""
         chosen = found["chosen"]
         return cls(chosen, found["weights"], "identity" if found["within_noise"] else chosen, found, text)
 
@@ -47,10 +47,10 @@ class SavedComparison:
     def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
         """ValueError for classes or scores that differ from those compared; a message for rows that do."""
         if kind != self.found["input"]:
-            raise ValueError(f"--from compared calibrators with --input {self.found['input']}; got --input {kind}")
+            raise ValueError(f"the comparison of --from used --input {self.found['input']}; got --input {kind}")
         if list(classes) != self.found["classes"]:
             raise ValueError(
-                f"--from compared calibrators for the classes {_listed(self.found['classes'])}, but these rows have "
+                f"the comparison of --from is for the classes {_listed(self.found['classes'])}, but these rows have "
                 f"{_listed(list(classes))}"
             )
         if digest != self.found["digest"]:

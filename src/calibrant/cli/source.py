@@ -33,16 +33,17 @@ class Source:
     file: Annotated[
         str,
         typer.Argument(
-            help="CSV, Parquet, NDJSON or Arrow file, or a log of an LLM evaluation; - reads standard input."
+            metavar="FILE",
+            help="CSV, Parquet, NDJSON or Arrow file, or the log of an LLM evaluation; - is standard input.",
         ),
     ]
     label: Annotated[
-        str, typer.Option(help="Column of observed labels; of several labels a row may have their columns a,b,c.")
+        str, typer.Option(help="Column of observed labels; for several labels per row (report only), columns a,b,c.")
     ] = "y_true"
     prob: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of probabilities: one (binary), several, or a pattern like 'p_*'. Default: y_prob, else p_*."
+            help="Columns of probabilities: one (binary), a,b,c or a pattern like 'p_*'. Default: y_prob, else p_*."
         ),
     ] = None
     weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None
@@ -59,13 +60,13 @@ class Source:
     file_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="csv, parquet, ndjson or arrow; default: inferred from the file name or contents."
+            "--format", help="Format of FILE: csv, parquet, ndjson or arrow. Default: from its name or contents."
         ),
     ] = None
     score: Annotated[
         str | None,
         typer.Option(
-            help="Score of an LLM log that says which answers are right: acc_norm, exact_match,strict-match, a scorer."
+            help="Score of an LLM log that marks right answers, such as acc_norm, 'exact_match,strict-match', a scorer."
         ),
     ] = None
 
@@ -95,7 +96,7 @@ class Source:
         patterns = given or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
         found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
         if not found:
-            raise ValueError(f"--prob {' '.join(patterns)}: no column left besides labels and weights")
+            raise ValueError(f"--prob {' '.join(patterns)}: already used for labels, weights, groups or another option")
         return found
 
     def with_subgroups(
@@ -160,9 +161,7 @@ class Source:
     ) -> FileColumns:
         """Columns of several labels, which are named after them."""
         if len(truths) != len(probs):
-            raise ValueError(
-                f"--label names {len(truths)} columns and --prob {len(probs)}: several labels need one of each"
-            )
+            raise ValueError(f"--label names {len(truths)} columns and --prob {len(probs)}: the numbers must be equal")
         if self.pos_label is not None:
             raise ValueError(f"--pos-label is for one label per row; --label names {len(truths)} columns")
         labels: list[Any] = truths if self.labels is None else self.labels.split(",")
@@ -200,7 +199,7 @@ class FileColumns:
 
     @property
     def names(self) -> list[str]:
-        """All that are read."""
+        """All columns that are read."""
         return [*(self.truths or [self.label]), *self.probs, *(c for c in (self.weight, self.groups) if c is not None)]
 
     @property
@@ -209,7 +208,7 @@ class FileColumns:
         return {"labels": self.labels, "pos_label": self.positive}
 
     def notion(self, text: str) -> str | Notion:
-        """A notion that was typed; for several labels, theirs unless another one was."""
+        """The notion that was typed; for several labels "auto" is "multilabel"."""
         if self.truths and text == "auto":
             return "multilabel"
         return typed_notion(text, self.seen if self.labels is None else self.labels)
@@ -223,7 +222,7 @@ class FileColumns:
                 start += batch.height
 
     def predictions(self, rows: FileRows | None = None, sum_tolerance: float | None = None) -> Predictions:
-        """Some rows, or all, validated."""
+        """Some or all rows, validated."""
         from ..data.validation import as_predictions
 
         rows = next(self.pieces()) if rows is None else rows

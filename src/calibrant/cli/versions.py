@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-#: Extras that nobody needs who only uses the package.
+#: Extras that users of the package do not need.
 _OURS = re.compile(r"extra == ['\"](?:test|docs)['\"]")
 
 
@@ -27,7 +27,7 @@ def installed() -> dict[str, str]:
 
 
 def env_command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Print the versions of calibrant, Python, the system and the packages it uses, for a bug report."""
     found = installed()

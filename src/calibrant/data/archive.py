@@ -60,12 +60,12 @@ def from_archive(data: Any, what: str) -> Any:
     if data[:4] != _BEGINNING[: len(data)] or not data:
         raise ValueError(f"these are not the bytes of {what}: they begin with {data[:8]!r}")
     try:
-        _need(sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:], "truncated or altered, their digest does not match")
+        _need(sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:], "truncated or altered: their digest does not match")
         with ZipFile(BytesIO(data)) as archive:
             files = archive.infolist()
             stated = sum(file.file_size for file in files)
-            _need(stated <= _LARGEST_RATIO * len(data), f"they cannot hold the {stated} bytes that they state")
-            _need(all(f.compress_type in (ZIP_STORED, ZIP_DEFLATED) for f in files), "compressed otherwise")
+            _need(stated <= _LARGEST_RATIO * len(data), f"they cannot expand to the stated {stated} bytes")
+            _need(all(f.compress_type in (ZIP_STORED, ZIP_DEFLATED) for f in files), "unsupported compression")
             held = {file.filename: _read(archive, file) for file in files}
         header = json.loads(held.pop(_HEADER), parse_constant=_no_number)
         return _filled(header, {name.removesuffix(".npy"): _array(name, raw) for name, raw in held.items()})
@@ -94,7 +94,7 @@ def _filled(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
 def _array(name: str, raw: bytes) -> AnyArray:
     """Array of numbers from its bytes, checked for completeness."""
     stream = BytesIO(raw)
-    _need(np.lib.format.read_magic(stream) == (1, 0), f"{name} is in another version of its format")
+    _need(np.lib.format.read_magic(stream) == (1, 0), f"{name} has an unsupported version of the .npy format")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
     _need(dtype.kind in "fiub" and dtype.names is None, f"{name} is not an array of numbers")
     _need(len(raw) - stream.tell() == prod(shape) * dtype.itemsize, f"{name} is longer or shorter than stated")

@@ -59,7 +59,7 @@ class CensoringWeights(Tabular, Result):
     (2, 1, 3.95)
     """
 
-    _unpictured: ClassVar[str] = "No picture: calibrant.report() draws one of these labels, weights and probabilities."
+    _unpictured: ClassVar[str] = "No picture: calibrant.report() draws one from labels, weights and probabilities."
 
     y_true: AnyArray
     sample_weight: FloatArray
@@ -81,8 +81,8 @@ class CensoringWeights(Tabular, Result):
         """Numbers of rows by label, and the effective number of rows."""
         without, size = self.n_samples - self.n_events - self.n_censored, self.effective_size
         return (
-            f"By {self.horizon:,.10g}, {self.n_events:,} of {self.n_samples:,} rows had the event and {without:,} had "
-            f"not; {self.n_censored:,} were censored and have weight 0. The weights count as {size:,.0f} rows."
+            f"By {self.horizon:,.10g}, {self.n_events:,} of {self.n_samples:,} rows had the event and {without:,} did "
+            f"not; censored, with weight 0: {self.n_censored:,}. Effective sample size: {size:,.0f}."
         )
 
     def _text(self) -> str:
@@ -196,7 +196,7 @@ def censoring_weights(
     for name, known in (("time", times), ("reference[0]", others[0])):
         if not limit < known.max():
             raise ValueError(
-                f"horizon must be below the last follow-up, {known.max()} in {name}, after which nobody is known to "
+                f"horizon must be below the last follow-up, {known.max()} in {name}, beyond which no row is known to "
                 f"be without the event; got {horizon:g}"
             )
     if limit < times.min():
@@ -230,15 +230,15 @@ def _doubts(case: AnyArray, weight: FloatArray, excess: float) -> tuple[str, ...
     said, total = [], float(weight.sum())
     if excess > _TIED * (total - excess):
         said.append(
-            f"Events and censorings share times, which makes weights {100 * excess / (total - excess):.0f} % too large "
-            "in sum, all of it those of events: pass left_limit=True"
+            "Some events and censorings share a time, so that the weights of these events are too large, and the sum "
+            f"of all weights by {100 * excess / (total - excess):.0f} %: pass left_limit=True"
         )
     rate = float(weight[case].sum()) / total
     squares = weight**2
     if (ratio := float(squares @ (case - rate) ** 2) / max(rate * (1 - rate) * squares.sum(), 1e-300)) > _UNLIKE:
         said.append(
-            f"Rows without the event are few and have large weights: intervals take the variance for {ratio:.1f} times "
-            "less than it is, and are too short; choose an earlier horizon"
+            f"Rows without the event are few and have large weights: the variance is {ratio:.1f} times the one "
+            "that intervals assume, so intervals are too short; choose an earlier horizon"
         )
     return tuple(said)
 
@@ -251,8 +251,8 @@ def _follow_up(time: Any, event: Any, time_name: str, event_name: str) -> tuple[
     if (other := (seen != 0) & (seen != 1)).any():
         row = int(np.argmax(other))
         raise ValueError(
-            f"{event_name} must be 0 or False (censored) or 1 or True (the event was observed), and comes after the "
-            f"times; row {row} is {seen[row]}: with several kinds of events, pass whether any was observed"
+            f"{event_name} must be 0 or False (censored) or 1 or True (the event was observed); row {row} is "
+            f"{seen[row]}: are times and events swapped? With several kinds of events, pass whether any was observed"
         )
     return times, seen == 1
 

@@ -49,7 +49,7 @@ def check_stamp(data: Any, name: str, version: int, what: str) -> None:
     if found > version:
         raise ValueError(
             f"the {what} is in version {found} of the format, by calibrant {data.get('calibrant')!r}, and this is "
-            f"calibrant {__version__}, which reads up to {version}: upgrade it"
+            f"calibrant {__version__}, which reads versions up to {version}: upgrade it"
         )
 
 
@@ -111,9 +111,7 @@ class Codec:
             return {"mapping": {key: self.encode(v, name) for key, v in value.items()}}
         if (part := self.part(value)) is not None:
             return part
-        raise TypeError(
-            f"{name}={value!r} cannot be saved: only numbers, strings, arrays and parts of this package can"
-        )
+        raise TypeError(f"{name}={value!r} cannot be saved: only numbers, strings, arrays and objects of calibrant can")
 
     def _nested(self, values: Any, name: str) -> Any:
         return [self._nested(v, name) for v in values] if isinstance(values, list) else self.encode(values, name)

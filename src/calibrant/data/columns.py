@@ -33,7 +33,7 @@ def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) ->
                 got = without_middle(repr(name), 80)
                 raise ValueError(f"{argument} must be a column of the frame ({some(list(columns))}); got {got}")
             if name in taken:
-                raise ValueError(f"{argument}={name!r}: this column is read as {taken[name]} already")
+                raise ValueError(f"{argument}={name!r}: this column is already used as {taken[name]}")
             taken[name] = argument
 
 
@@ -63,12 +63,12 @@ def from_columns(
         held: Any = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise TypeError(
-            f"label, prob and weight name columns of a data frame in memory, given first; got {type(frame).__name__} "
-            "(calibrant.from_frame reads lazy frames; where there is max_rows, it draws rows of one)"
+            f"label, prob and weight name columns of a data frame in memory, passed first; got {type(frame).__name__} "
+            "(calibrant.from_frame reads lazy frames; functions with max_rows= draw rows from them)"
         ) from error
     for name, value, other in (("label", label, truth), ("prob", prob, scores), ("weight", weight, "sample_weight")):
         if value is None and name != "weight":
-            raise TypeError(f"{name} must name the columns of the frame: pass label= and prob=")
+            raise TypeError(f"{name} must be given: pass label= and prob=, names of columns of the frame")
         if value is not None and out.get(other) is not None:
             raise TypeError(f"{name} names columns of the frame: {other} must not be given with it")
     if weight is not None:
@@ -136,10 +136,7 @@ def named_labels(
         what = f"y_true has a label that matches no column: {where} {some(missing[:1])}, {columns}"
     else:
         what = f"y_prob has a column whose name is not a label of y_true: {columns}"
-    raise ValueError(
-        f"{what}, labels are {some(seen)}: say which column is which with labels=[...], "
-        "one label per column in column order"
-    )
+    raise ValueError(f"{what}, labels are {some(seen)}: pass labels=[...], one label per column, in column order")
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
@@ -153,8 +150,8 @@ def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | No
         if known & set(keys):
             missing = [x for x in labels if not {form(text_of(x)) for form in _FORMS} & set(keys)]
             raise ValueError(
-                f"labels {missing or list(labels)!r} match no column of y_prob (columns: {list(names)!r}): "
-                "name all columns after the labels, or pass an array to go by position"
+                f"labels {missing or list(labels)!r} do not match the columns of y_prob ({list(names)!r}): "
+                "name all columns after the labels, or pass an array to match them by position"
             )
     return None
 

@@ -151,7 +151,7 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
         raise TypeError(f"{name}: {_kind(value)} is not a column or frame that can be read") from error
     if isinstance(native, nw.LazyFrame):
         raise TypeError(
-            f"{name} is a lazy frame ({_kind(value)}): collect it first, or add it by chunks to a calibrant.Accumulator"
+            f"{name} is a lazy frame ({_kind(value)}): collect it first, or add it in chunks to a calibrant.Accumulator"
         )
     if isinstance(native, nw.Series):
         return _column(native, name), None
@@ -165,7 +165,7 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
     if len(values) == 1 and values[0].ndim > 1:
         return values[0], None
     if lists := [c for c, v in zip(columns, values, strict=True) if v.ndim > 1]:
-        raise TypeError(f"{name}[{lists[0]!r}] must hold one value per row; it holds lists: pass this column alone")
+        raise TypeError(f"{name}[{lists[0]!r}] must hold one value per row; it holds lists: pass only this column")
     # The numbers 0, 1, … are what a frame calls columns that nobody named.
     unnamed = columns == list(range(len(columns))) and not any(isinstance(c, bool) for c in columns)
     return np.column_stack(values), None if unnamed else tuple(str(c) for c in columns)
@@ -185,7 +185,7 @@ def _column(series: Any, name: str) -> AnyArray:
         try:
             lists = series.to_list()
         except OverflowError as error:
-            raise ValueError(f"{name} must hold times of the years 1 to 9999") from error
+            raise ValueError(f"{name} must hold times in the years 1 to 9999") from error
         return _rows(lists, name, np.float32 if inner == nw.Float32 else None)
     if kind.is_nested():
         raise TypeError(f"{name} must hold one value per row; it holds {kind}: pass a frame or a 2-D array")
@@ -208,7 +208,7 @@ def _rows(lists: list[Any], name: str, dtype: Any = None) -> AnyArray:
     """Array (n, K) of lists of equal length."""
     sizes = [len(one) if hasattr(one, "__len__") else -1 for one in lists]
     if other := next((row for row, size in enumerate(sizes) if size != sizes[0]), 0):
-        length = "no list" if sizes[other] < 0 else f"of length {sizes[other]}"
+        length = "not a list" if sizes[other] < 0 else f"of length {sizes[other]}"
         raise ValueError(
             f"{name} must hold lists of one length; row 0 is of length {sizes[0]}, row {other} is {length}"
         )

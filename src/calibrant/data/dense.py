@@ -23,7 +23,7 @@ def rows_of_places(
     if _depth(y_prob) < 3 or _depth(y_true) < 2:
         if by_image:
             raise ValueError(
-                "groups='first-axis' is for y_prob (N, K, d1, …): rows of y_prob (n,) or (n, K) have no axes"
+                "groups='first-axis' needs y_prob (N, K, d1, …): rows of y_prob (n,) or (n, K) have no more axes"
             )
         return y_true, y_prob, sample_weight, groups
     truth, scores = to_array(y_true, "y_true")[0], to_array(y_prob, "y_prob")[0]
@@ -38,7 +38,7 @@ def rows_of_places(
         truth, scores = truth.reshape(-1), np.moveaxis(scores, 1, -1).reshape(-1, scores.shape[1])
     else:
         last = scores.shape[:-1] == shape
-        hint = ": are classes in the last axis? pass np.moveaxis(y_prob, -1, 1)" if last else ""
+        hint = ": are classes on the last axis? Pass np.moveaxis(y_prob, -1, 1)" if last else ""
         raise ValueError(
             f"y_true must have the shape of y_prob without axis 1, {scores.shape[:1] + scores.shape[2:]}, or for two "
             f"classes that of y_prob, {scores.shape}; got {shape}{hint}"
@@ -55,12 +55,12 @@ def without_ignored(ignore_index: Any, truth: AnyArray, *others: AnyArray | None
     """Labels and other values of the rows with another label; ValueError if there are none."""
     ignore_index = check_int("ignore_index", ignore_index, -(2**63))
     if truth.dtype.kind not in "iubf":
-        raise TypeError(f"ignore_index is for labels that are numbers; y_true has dtype {truth.dtype}")
+        raise TypeError(f"ignore_index needs labels that are numbers; y_true has dtype {truth.dtype}")
     if truth.ndim > 1:
-        raise ValueError("ignore_index is for rows of one label each; y_true has rows of several labels")
+        raise ValueError("ignore_index needs one label per row; y_true has rows with several labels")
     kept = np.asarray(truth != ignore_index)
     if not kept.any():
-        raise ValueError(f"y_true must have a label besides ignore_index={ignore_index}; all {kept.size} rows have it")
+        raise ValueError(f"y_true must have labels besides ignore_index={ignore_index}; all rows ({kept.size}) have it")
     return tuple(None if values is None else values[kept] for values in (truth, *others))
 
 
@@ -82,8 +82,8 @@ def _refuse_one_hot(truth: AnyArray) -> None:
     """ValueError for one-hot labels: labels in the shape of scores are those of two classes."""
     if truth.ndim > 2 and truth.shape[1] > 1 and truth.dtype.kind in "iubf" and (truth.sum(axis=1) == 1).all():
         raise ValueError(
-            "y_true has the shape of y_prob, so each place would be a two-class problem, but it has exactly one 1 "
-            "along axis 1: pass y_true.argmax(axis=1), the class of each place, or multilabel=True"
+            "y_true has the shape of y_prob, so each element would be a two-class problem, but it has exactly one 1 "
+            "along axis 1: pass y_true.argmax(axis=1), the class of each element, or multilabel=True"
         )
 
 

@@ -44,22 +44,22 @@ def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
-        raise ValueError(f"{name} must hold one value for each of {n} rows; got shape {array.shape}")
+        raise ValueError(f"{name} must have one value per row ({n}); got shape {array.shape}")
     if array.dtype.kind in "fc" and np.isnan(array).any():
-        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
+        raise ValueError(f"{name} must have no missing values; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
     if array.dtype.kind in "mM" and np.isnat(array).any():
-        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
+        raise ValueError(f"{name} must have no missing values; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
     if array.dtype.kind == "O":
         for row, value in enumerate(array):
             if is_missing(value):
-                raise ValueError(f"{name} must not be missing; row {row} is {received(value)}")
+                raise ValueError(f"{name} must have no missing values; row {row} is {received(value)}")
         # Codes in order of appearance: values of several kinds have no order of their own.
         known: dict[Any, int] = {}
         try:
             array = np.array([known.setdefault(v, len(known)) for v in array])
         except TypeError:
             raise TypeError(
-                f"{name} must be hashable values, such as names or numbers; got {received(array[0])}"
+                f"{name} must hold hashable values, such as names or numbers; got {received(array[0])}"
             ) from None
     return array
 
@@ -103,10 +103,10 @@ def joined_groups(before: AnyArray | None, now: AnyArray | None) -> AnyArray | N
         return None
     if before is None or now is None:
         some, others = ("without", "with") if before is None else ("with", "without")
-        raise ValueError(f"rows {some} groups were added before, and these are {others}: give groups for all, or none")
+        raise ValueError(f"earlier rows were added {some} groups, and these are {others}: pass groups for all, or none")
     if shared := np.intersect1d(before, now, assume_unique=True).size:
         raise ValueError(
-            f"groups must not span pieces: {shared} of {now.size} were seen in an earlier one; add the rows of a group "
+            f"groups must not span pieces; already in an earlier one: {shared} of {now.size}. Add all rows of a group "
             "together"
         )
     return np.union1d(before, now)
@@ -288,8 +288,8 @@ def warn_of_draws(p: Predictions) -> None:
         return
     warnings.warn(
         f"shares k / n are treated as n independent draws each, but those of neighbouring scores vary {mean:.1f} times "
-        "as much: if the draws of a row depend on each other, pass groups=range(len(y_true)); else intervals are too "
-        "short and p-values too small",
+        "as much: if the draws of a row depend on each other, pass groups=range(len(y_true)); without it, intervals "
+        "are too short and p-values too small",
         DependenceWarning,
         stacklevel=4,
     )
@@ -311,8 +311,8 @@ def warn_of_order(scores: FloatArray, outcomes: AnyArray) -> None:
     warnings.warn(
         f"rows are treated as independent, but neighbouring rows with similar scores have correlated residuals "
         f"(correlation {correlation:.2f}, {errors:.0f} standard errors): if rows belong together (repeats of a prompt, "
-        "forecasts of one event, patients of a hospital), pass groups=; else intervals are too short and p-values too "
-        "small",
+        "forecasts of one event, patients of a hospital), pass groups=; without it, intervals are too short and "
+        "p-values too small",
         DependenceWarning,
         stacklevel=4,
     )

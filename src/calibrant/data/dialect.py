@@ -96,9 +96,9 @@ def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
     elif found is None:
         found = "ndjson" if head.removeprefix(_BOM).lstrip().startswith((b"{", b"[")) else "csv"
     if found == "parquet" and not (head.startswith(b"PAR1") and tail == b"PAR1"):
-        raise ValueError(f"{name} is no whole Parquet file: one begins and ends with the letters PAR1")
+        raise ValueError(f"{name} is not a complete Parquet file: one begins and ends with the letters PAR1")
     if found == "ndjson" and head.startswith(_BOM):
-        raise ValueError(f"{name} begins with a byte order mark, which JSON must not: write it without")
+        raise ValueError(f"{name} begins with a byte order mark, which JSON does not allow: write it without one")
     if found == "ndjson" and head.lstrip().startswith(b"["):
         raise ValueError(f"{name} is a JSON array: write NDJSON, one object per line")
     return found
@@ -115,7 +115,7 @@ def _read_text(path: Path) -> Iterator[IO[str]]:
         with gzip.open(path, "rt", **options) if packed else path.open(**options) as file:
             yield file
     except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a whole gz file: {error}") from error
+        raise ValueError(f"{path} is not a complete gzip file: {error}") from error
     finally:
         csv.field_size_limit(limit)
 
@@ -126,7 +126,7 @@ def check_separated(name: str, columns: Sequence[str]) -> None:
     if separator is not None:
         raise ValueError(
             f"{name} has one column, {columns[0]!r}: is it separated by {separator!r}? "
-            "Separate by commas, or by tabs in a file called .tsv"
+            "Separate columns by commas, or by tabs in a file with the suffix .tsv"
         )
 
 
@@ -148,8 +148,8 @@ def _faults(name: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} is not encoded as UTF-8 ({error.object[error.start : error.start + 1]!r} is none): convert it "
-            "first, from Latin-1 with iconv -f LATIN1 -t UTF-8"
+            f"{name} is not encoded as UTF-8 (invalid: {error.object[error.start : error.start + 1]!r}): convert it "
+            "first, for instance from Latin-1 with iconv -f LATIN1 -t UTF-8"
         ) from error
 
 
@@ -165,9 +165,9 @@ def scanned(path: Path, kind: str, name: str) -> Any:
         frame = pl.scan_csv(exact, separator=separator_of(path), infer_schema=False)
         raw = frame.collect_schema().names()
         if any("\r" in one.replace("\r\n", "") for one in raw):
-            raise ValueError(f"{name} ends its lines as old Macs did: convert it first (tr '\\r' '\\n')")
+            raise ValueError(f"{name} ends lines with a carriage return only: convert it first (tr '\\r' '\\n')")
         if len(raw) != len(names):
-            raise ValueError(f"{name} has a header that cannot be read: {len(raw)} or {len(names)} names, as quotes go")
+            raise ValueError(f"{name} has a header with unclear quotes: {len(raw)} or {len(names)} names")
         nameless = (one if one else f"column {i + 1}" for i, one in enumerate(names))
         return frame.rename(dict(zip(raw, nameless, strict=True)))
     if kind == "parquet":
@@ -201,12 +201,12 @@ def _csv_faults(file: IO[str], separator: str) -> Iterator[tuple[int, str]]:
             if len(fields) > width:
                 yield rows.line_num, f"has {len(fields)} fields; the header has {width}"
     except csv.Error as error:
-        yield rows.line_num, f"has a quote too many, or too few: {error}"
+        yield rows.line_num, f"has a missing or misplaced quote: {error}"
 
 
 def _json_faults(file: IO[str]) -> Iterator[tuple[int, str]]:
     def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no number of JSON")
+        raise ValueError(f"{word} is not a JSON number")
 
     for number, line in enumerate(file, start=1):
         try:

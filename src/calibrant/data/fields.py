@@ -71,7 +71,7 @@ class Numbers(Field):
         """Shape, range, order, sum."""
         if not isinstance(value, np.ndarray) or value.dtype.kind not in self.kinds or value.ndim != len(self.shape):
             whole = "" if "f" in self.kinds else "whole "
-            raise ValueError(f"{name} must be an array of {whole}numbers of {len(self.shape)} dimension(s)")
+            raise ValueError(f"{name} must be a {len(self.shape)}-D array of {whole}numbers")
         for size, wanted in zip(value.shape, self.shape, strict=True):
             _fit_size(name, size, wanted, sizes, least=0 if self.empty else 1)
         if np.isnan(value).any() or not (self.infinite or np.isfinite(value).all()):
@@ -79,7 +79,7 @@ class Numbers(Field):
         if value.size and not (value.min() >= self.low - _ROUNDING and value.max() <= self.high + _ROUNDING):
             raise ValueError(f"numbers of {name} must be {_range(self.low, self.high)}")
         if self.ascending and (np.diff(value) < -_ROUNDING).any():
-            raise ValueError(f"{name} must not descend")
+            raise ValueError(f"{name} must be in ascending order")
         if self.total is not None and abs(value.sum() - self.total) > 1e-6:
             raise ValueError(f"{name} must add up to {self.total:g}; got {value.sum():g}")
 
@@ -95,7 +95,7 @@ class Names(Field):
         if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind != "U":
             raise ValueError(f"{name} must be an array of strings")
         if (value[1:] <= value[:-1]).any():
-            raise ValueError(f"{name} must be different strings, ascending")
+            raise ValueError(f"{name} must be distinct strings in ascending order")
         _fit_size(name, value.size, *self.shape, sizes)
 
 
@@ -140,12 +140,12 @@ def _fit_size(name: str, size: int, wanted: str, sizes: Sizes, *, least: int = 1
         count, rest = divmod(size - int(more or 0), int(factor or 1))
         fits = rest == 0 and count >= least and sizes.setdefault(symbol, count) == count
     if not fits:
-        raise ValueError(f"{name} has {size} entries, which does not fit the others")
+        raise ValueError(f"{name} has size {size}, which does not fit the other fields")
 
 
 def _range(low: float, high: float) -> str:
     if high >= LARGEST:
-        return f"finite, and {'no larger than a fit can make them' if low <= -LARGEST else f'at least {low:g}'}"
+        return f"finite, and {'no larger than a fit can produce' if low <= -LARGEST else f'at least {low:g}'}"
     return f"from {low:g} to {high:g}"
 
 
@@ -158,7 +158,7 @@ def need(holds: Any, words: str) -> None:
 def need_within(name: str, part: FloatArray, whole: Any) -> None:
     """ValueError unless each sum lies between 0 and another one, up to rounding."""
     slack = _ROUNDING * max(1.0, float(np.abs(whole).max(initial=0.0)))
-    need((part >= -slack) & (part <= whole + slack), f"{name} must not leave its range")
+    need((part >= -slack) & (part <= whole + slack), f"{name} must lie within its range")
 
 
 @contextmanager

@@ -60,9 +60,9 @@ def warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ..
     order = [str(classes[c]) for c in np.argsort(column)]
     shown = f"[{', '.join(map(repr, order[:6]))}{', …' if k > 6 else ''}]"
     warnings.warn(
-        f"the columns of y_prob are read as the sorted labels, with which the most probable label is right in "
-        f"{100 * own.mean():.0f} % of rows; with labels={shown} it would be in {100 * other.mean():.0f} %: pass labels "
-        "in column order (model.classes_) to settle it",
+        f"the columns of y_prob are assumed to be in the order of the sorted labels: the most probable label is "
+        f"right in {100 * own.mean():.0f} % of rows, and with labels={shown} in {100 * other.mean():.0f} %. Pass "
+        "labels in column order (model.classes_)",
         LabelWarning,
         stacklevel=3,
     )
@@ -72,12 +72,12 @@ def range_hint(values: FloatArray, tolerance: float) -> str:
     """Hint at the likely meaning of scores outside [0, 1]."""
     low, high = float(values.min()), float(values.max())
     if low == 0 and high < _MOST_CLASSES and np.array_equal(np.unique(values), np.arange(high + 1)):
-        return ": these look like class indices, pass probabilities (predict_proba) instead"
+        return ": these look like class indices; pass probabilities (predict_proba) instead"
     if low >= 0 and high <= 1.5:
         return (
-            f" by more than rounding ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"
+            f", beyond rounding error ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"
         )
     if low >= 0 and high <= 100:
-        return ": these look like percentages, divide by 100"
+        return ": these look like percentages; divide by 100"
     function = "scipy.special.softmax(z, axis=1)" if values.ndim == 2 else "scipy.special.expit(z)"
-    return f": these look like logits or margins (they range from {low:.4g} to {high:.4g}), pass {function}"
+    return f": these look like logits or margins (they range from {low:.4g} to {high:.4g}); pass {function}"

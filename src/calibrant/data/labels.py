@@ -12,12 +12,13 @@ import numpy as np
 from ..exceptions import LabelWarning
 from .checks import received
 from .columns import named_labels, named_order, only_count, some
+from .printing import number_of
 from .types import AnyArray, IntArray, Label
 
 _TILE = 1 << 17
 #: Message for outcomes with their times.
 _OF_TIMES = (
-    ": (time, event) pairs? Probabilities are of an event by some time t: pass event & (time <= t) for the rows "
+    ": (time, event) pairs? Probabilities are those of an event by some time t: pass event & (time <= t) for the rows "
     "observed until t"
 )
 #: Whole numbers up to this are exact as floats.
@@ -106,8 +107,8 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     if whole and all(isinstance(s, int) and 0 <= s < k for s in seen):
         if 0 not in seen:
             warnings.warn(
-                f"y_true contains neither 0 nor all of {k} labels ({some(seen)}): integers are read as 0 … {k - 1}; "
-                f"pass labels=range({k}) to say so, or labels=range(1, {k + 1}) if they count from 1",
+                f"y_true contains neither 0 nor all of {k} labels ({some(seen)}): labels are assumed to be "
+                f"0 … {k - 1}; pass labels=range({k}) to confirm this, or labels=range(1, {k + 1}) if they start at 1",
                 LabelWarning,
                 stacklevel=2,
             )
@@ -115,8 +116,8 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     from_one = whole and all(isinstance(s, int) and 0 < s <= k for s in seen)
     hint = f", such as labels=range(1, {k + 1})" if from_one else ""
     raise ValueError(
-        f"y_true has {len(seen)} label{'s' if len(seen) != 1 else ''} ({some(seen)}) but y_prob has {k} columns: "
-        f"say which column is which with labels=[...], one label per column in column order{hint}"
+        f"y_true has {number_of(len(seen), 'label')} ({some(seen)}) but y_prob has {k} columns: "
+        f"pass labels=[...], one label per column, in column order{hint}"
     )
 
 
@@ -139,7 +140,7 @@ def labels_of_columns(
 ) -> Sequence[Any]:
     """Label of each column of ``truth`` (n, K): the given one, else its name or number."""
     if truth.shape[1] != k:
-        raise ValueError(f"y_true has rows of {truth.shape[1]} columns, and y_prob has columns for {k} labels")
+        raise ValueError(f"y_true has {truth.shape[1]} columns, but y_prob gives probabilities of {k} labels")
     if labels is None:
         labels = next((n for n in (own_names, names) if n and len(n) == k and not only_count(n)), None) or range(k)
     return check_label_list(labels, k)
@@ -150,8 +151,8 @@ def decode_one_hot(truth: AnyArray, ones: AnyArray, labels: Sequence[Any]) -> An
     if not ones.all():
         row = int(np.argmax(~ones))
         raise ValueError(
-            f"y_true has rows of several labels, or of none (row {row} has {int(truth[row].sum())} ones), so each "
-            "label is a two-class problem: use notion='multilabel', where it is taken, or pass y_true[:, k] and "
+            f"y_true has rows with several labels, or none (row {row} has {int(truth[row].sum())} ones), so each "
+            "label is a two-class problem: use notion='multilabel', where supported, or pass y_true[:, k] and "
             "y_prob[:, k], one label k at a time"
         )
     return np.asarray(np.asarray(labels)[truth.argmax(axis=1)])
@@ -269,7 +270,7 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
         return _codes_of_zero_one(truth)
     for label in classes:
         if isinstance(label, str) and any("\ud800" <= c <= "\udfff" for c in label):
-            raise ValueError(f"y_true must hold text that UTF-8 encodes; label {received(label)} has a lone surrogate")
+            raise ValueError(f"y_true must hold text encodable in UTF-8; label {received(label)} has a lone surrogate")
     try:
         table = np.asarray(classes)
         order = np.argsort(table, kind="stable")

@@ -109,7 +109,7 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
         return f'<table class="stacked plain"><thead><tr>{head}</tr></thead><tbody>{"".join(some)}</tbody></table>'
 
     left = n - len(rows)
-    note = f"<p>{left:,} rows are not shown: to_frame() has them all</p>" if left else ""
+    note = f"<p>Rows not shown: {left:,}; to_frame() returns all rows</p>" if left else ""
     more = folded(f"{n - _SEEN:,} more", of(rows[_SEEN:]) + note) if n > _SEEN else ""
     return of(rows[:_SEEN]) + more
 

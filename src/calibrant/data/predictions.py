@@ -98,7 +98,7 @@ class Predictions(Printable):
     def summary(self) -> str:
         """Numbers of rows and classes."""
         what = "labels each" if self.several else "classes"
-        return f"{self.n_samples:,} predictions of {len(self.classes):,} {what}; calibrant.report() evaluates them."
+        return f"Predictions (n={self.n_samples:,}) of {len(self.classes):,} {what}; calibrant.report() evaluates them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()
@@ -148,7 +148,7 @@ class Predictions(Printable):
         """Index of the observed class of each row, (n,); ValueError if rows have several labels."""
         if self.several:
             raise ValueError(
-                "this needs one label per row, and y_true says of each of several labels whether a row has it: pass "
+                "one label per row is needed, but y_true has a column for each of several labels: pass "
                 "y_true[:, k] and y_prob[:, k], one label k at a time"
             )
         return self.truth

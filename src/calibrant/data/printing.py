@@ -105,6 +105,11 @@ def nouns_of(notion: str) -> Nouns:
     return nouns(several=notion.partition(":")[0] == "multilabel")
 
 
+def number_of(n: int, noun: str) -> str:
+    """A number of things: ``1 row``, ``2,000 rows``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def capital(text: str) -> str:
     """Capitalise the first letter of a text."""
     return text[:1].upper() + text[1:]

@@ -260,7 +260,7 @@ def _ends(index: int | slice, n: int) -> tuple[int, int]:
         return range(n)[index], range(n)[index] + 1
     a, b, step = index.indices(n)
     if step != 1:
-        raise ValueError(f"neighbouring problems are taken with step 1; got {step}")
+        raise ValueError(f"slices of problems must have step 1; got {step}")
     return a, max(a, b)
 
 

@@ -103,7 +103,7 @@ def public_function(
                 first = args[0] if args else kwargs.get("y_true")
                 if isinstance(first, SumsOfRows):
                     if not sums:
-                        raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
+                        raise TypeError(f"{title}() needs the rows; an Accumulator keeps only their sums")
                     given = _beside_sums(title, dict(zip(names, args, strict=False)) | dict(kwargs), of_sums)
                     found = cast(Any, function)(first, **given)
                     return cast(R, with_origin(first._library, found, first._data_name))

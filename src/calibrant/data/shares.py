@@ -87,7 +87,7 @@ def check_shares(shares: FloatArray, scores: FloatArray) -> None:
     row = int(np.argmax((shares > 0) & (shares < 1)))
     if scores.ndim == 2 and scores.shape[1] != 2:
         raise ValueError(
-            f"y_true must hold class labels; row {row} is {shares[row]!s}, and shares are of two classes (y_prob has "
+            f"y_true must hold class labels; row {row} is {shares[row]!s}, and shares need two classes (y_prob has "
             f"{scores.shape[1]} columns)"
         )
     if ((scores == 0) | (scores == 1)).all() and scores.min() < scores.max():

@@ -240,7 +240,7 @@ class FileTable(ScannedTable):
 
         kind = self._schema[column]
         if kind.is_nested() or kind.is_temporal() or kind in (pl.Object, pl.Decimal):
-            raise ValueError(f"column {column!r} holds {kind}: labels are int, bool or text")
+            raise ValueError(f"column {column!r} must hold labels (int, bool or text); it holds {kind}")
         values = self.frame.select(pl.col(column).unique()).collect(engine="streaming")[column]
         if kind.is_float():
             known = values.drop_nulls().drop_nans()

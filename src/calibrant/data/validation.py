@@ -171,12 +171,10 @@ def as_predictions(
             "ignore_index": ignore_index,
         }  # fmt: skip
         if extra := [name for name, value in beside.items() if value is not None]:
-            raise TypeError(
-                f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them"
-            )
+            raise TypeError(f"Predictions contain all about the rows: {', '.join(extra)} must not be given with them")
         return y_true
     if isinstance(y_prob, Predictions):
-        raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
+        raise TypeError("Predictions take the place of y_true and y_prob: pass them first, without y_prob")
     if y_prob is None:
         raise TypeError(
             "y_prob must be given: probabilities of the labels in y_true (or label= and prob=, columns of a data frame)"
@@ -424,7 +422,7 @@ def _from_objects(array: AnyArray, name: str) -> AnyArray:
         ):
             raise TypeError(
                 f"{name} must hold real numbers; row {position[0]} is {received(item)} ({type(item).__name__}): the "
-                "argument must be free of strings and of other values that are no numbers"
+                "argument must be free of strings and of other values that are not numbers"
             )
     try:
         return array.astype(np.float64)
@@ -493,7 +491,7 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
             row = _first(wrong)[0]
             raise ValueError(
                 f"rows of y_prob must sum to 1 within sum_tolerance={tolerance:g}; row {row} sums to {totals[row]:.9g}"
-                f" ({int(wrong.sum())} of {len(totals)} rows do): normalise the rows, or pass a larger sum_tolerance"
+                f" (failing rows: {int(wrong.sum())} of {len(totals)}): normalise rows, or pass a larger sum_tolerance"
             )
     return probs
 

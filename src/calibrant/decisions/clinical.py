@@ -94,7 +94,7 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     standard_errors: Mapping[str, float]
 
     one_unit: ClassVar[bool] = False
-    _blank: ClassVar[str] = "no interval without a level, nor for E90 and Emax, the largest gaps"
+    _blank: ClassVar[str] = "no interval without a level, and never for E90 and Emax (the largest gaps)"
 
     def measured(self) -> list[Measure]:
         """All measures; O:E and slope are ideally 1, the others 0."""

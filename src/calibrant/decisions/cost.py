@@ -56,7 +56,7 @@ class MeanCost(Result):
     (0.5, 2.0)
     """
 
-    _unpictured: ClassVar[str] = "No picture: the mean cost is one number; plot() of the whole result has its curve."
+    _unpictured: ClassVar[str] = "No picture: the mean cost is one number; plot() of the whole result draws its curve."
 
     value: float
     se: float
@@ -97,12 +97,12 @@ class ExpectedCost(Picture):
         For two classes and two decisions: the probability of ``label`` from which acting is the cheaper decision if
         probabilities are right, ``fp / (fp + fn)``. None otherwise, and if one decision is never more expensive.
     at_half : MeanCost or None
-        Cost of acting from a probability of 0.5 on.
+        Cost of acting at a probability of 0.5 or more.
     half_excess : MeanCost or None
         ``at_half - realised``, row by row: the saving due to the threshold.
     recalibrated_threshold : float or None
         The predicted probability from which acting is cheaper if the recalibrated ones are right, by a fit to all rows:
-        acting from it on costs nearly as much as ``recalibrated``. Infinite if acting never pays.
+        acting at it or above costs nearly as much as ``recalibrated``. Infinite if acting never pays.
     constant : MeanCost
         Cost of the best single decision for all rows.
     constant_decision : object
@@ -118,7 +118,7 @@ class ExpectedCost(Picture):
     label : label
         The class whose probability the thresholds refer to.
     thresholds, costs, stated_costs : ndarray of shape (m,)
-        Cost per row of acting from each threshold on, and its expected cost under the probabilities; empty if
+        Cost per row of acting at or above each threshold, and its expected cost under the probabilities; empty if
         ``threshold`` is None.
     calibrator : str or None
         Name of the calibrator; None without recalibration.
@@ -166,10 +166,10 @@ class ExpectedCost(Picture):
     @property
     def summary(self) -> str:
         """Cost of acting on the probabilities, and of other thresholds, in one sentence."""
-        by = "by the probabilities" if self.threshold is None else f"from {self.threshold:.3g} on"
+        by = "on the probabilities" if self.threshold is None else f"at {self.threshold:.3g} or more"
         found = [f"Acting {by} costs {self._cost(self.realised)} per row ({self._total(self.realised)} in total)"]
         if self.half_excess is not None:
-            found.append(f"{_beside(self.half_excess)} acting from 0.5 on")
+            found.append(f"{_beside(self.half_excess)} acting at 0.5 or more")
         if self.excess is not None:
             found.append(f"{_beside(self.excess, of_this=True)} after recalibration")
         return ", ".join(found) + "."
@@ -186,7 +186,7 @@ class ExpectedCost(Picture):
             ("decided by the probabilities" + self._at(self.threshold), self.realised),
             ("  expected by the probabilities", self.stated),
             ("  difference", self.gap),
-            ("acting from 0.5 on", self.at_half),
+            ("acting at 0.5 or more", self.at_half),
             ("  more than by the probabilities", self.half_excess),
             ("after recalibration" + self._at(self.recalibrated_threshold), self.recalibrated),
             ("  cost of miscalibration", self.excess),
@@ -211,7 +211,7 @@ class ExpectedCost(Picture):
         return "\n".join([*text_table(columns), "", *notes])
 
     def _at(self, threshold: float | None) -> str:
-        return "" if threshold is None else ", never acting" if threshold == np.inf else f", from {threshold:.3g} on"
+        return "" if threshold is None else ", never acting" if threshold == np.inf else f", at {threshold:.3g} or more"
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw cost against threshold, on given axes or on a new figure; returns the display.
@@ -447,11 +447,11 @@ class _Acting:
         return self.fp / (self.fp + self.fn)
 
     def from_threshold(self, matrix: FloatArray, threshold: float) -> AnyArray:
-        """Decisions (n,) of acting from a threshold on."""
+        """Decisions (n,) of acting at or above a threshold."""
         return np.where(matrix[:, self.positive] >= threshold, self.decision, 1 - self.decision)
 
     def curve(self, matrix: FloatArray, costs: FloatArray, expected: FloatArray, weights: FloatArray) -> FloatArray:
-        """Thresholds, and mean costs and expected costs of acting from them on, (3, m)."""
+        """Thresholds, and mean costs and expected costs of acting at or above them, (3, m)."""
         score = matrix[:, self.positive]
         order = np.argsort(score)
         even = np.linspace(0, 1, _NODES)

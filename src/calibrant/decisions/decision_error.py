@@ -302,7 +302,7 @@ def _values(function: Callable[[FloatArray], Any], at: FloatArray) -> FloatArray
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != at.shape or not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError("thresholds must be a function that gives a finite weight >= 0 for each of an array's numbers")
+        raise ValueError("thresholds must be a function that returns a finite weight >= 0 for each number of an array")
     return values
 
 

@@ -100,8 +100,8 @@ class OptimismCorrected(MeasuresDrawn, Table):
     def summary(self) -> str:
         """The slope on new rows and on training rows, in words."""
         return (
-            f"On new rows a calibration slope of {self.corrected['slope']:.3g} is to be expected, not "
-            f"{self.apparent['slope']:.3g} as on the rows of the fit."
+            f"On new rows the calibration slope is expected to be {self.corrected['slope']:.3g}, compared with "
+            f"{self.apparent['slope']:.3g} on the training rows."
         )
 
     def _text(self) -> str:
@@ -251,7 +251,7 @@ def optimism_corrected(
             # A mean of skewed optimisms can lie outside of their quantiles.
             intervals[name] = Interval(float(min(ends[0], corrected[i])), float(max(ends[1], corrected[i])))
     lost = number - int(known.min())
-    warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure is infinite"]
+    warnings = [f"in {lost} of {number} resamples the model separates the rows; infinite measures are left out"]
     if not np.isfinite(apparent).all():
         warnings.append("the model separates all rows: its slope and intercepts are infinite")
     found = OptimismCorrected(
@@ -319,7 +319,7 @@ class _Trial:
             if len(np.unique(self.y[seen])) == 2:
                 break
         else:
-            raise ValueError(f"y must hold enough rows of both classes to be drawn: {_TRIES} resamples held only one")
+            raise ValueError(f"y must hold enough rows of both classes to resample: {_TRIES} resamples had only one")
         with threadpool_limits(1):  # the number of threads must not change any sum's order
             model = self.fitted(rows)
             return np.asarray(self.measures(model, rows) - self.measures(model, np.arange(n)))

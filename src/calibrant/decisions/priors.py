@@ -122,7 +122,7 @@ def resampled_prior(share_kept: Any, prior: Any = None) -> float | FloatArray:
             [check_number("share_kept", s, above=0) for s in check_list("share_kept", share_kept, "shares")]
         )
         if shares.size < 2:
-            raise ValueError(f"share_kept must be a number, or one of each of two or more classes; got {shares.size}")
+            raise ValueError(f"share_kept must be a number, or one for each of two or more classes; got {shares.size}")
     k = len(shares)
     kept = shares * (np.full(k, 1 / k) if prior is None else check_base_rates("prior", prior, k))
     kept /= kept.sum()
@@ -202,7 +202,7 @@ class PriorEstimate(MeasuresDrawn, Table):
         label, before, value, low, high = max(self._rows, key=lambda row: abs(row[2] - row[1]))
         spread = half_width(low, high)
         now = f"{known(value, spread)} ({known(low, spread)} to {known(high, spread)})"
-        among = "" if self.label is not None or len(self.classes) == 2 else ", the change that is largest"
+        among = "" if self.label is not None or len(self.classes) == 2 else ", the largest change"
         whose = printable(str(label))
         return f"The base rate of {whose} is {now} in the new rows, {known(before, spread)} before{among}."
 
@@ -224,7 +224,7 @@ class PriorEstimate(MeasuresDrawn, Table):
             "base rate": [value for _, value, *_ in number],
             f"{100 * self.level:g} % interval": [f"{low} to {high}" for _, _, low, high in number],
         }
-        how = f"by {self.algorithm}, beside {self.n_reference:,} labelled rows; prior shift: p {equals(self.pvalue)}"
+        how = f"by {self.algorithm}, with {self.n_reference:,} labelled rows; prior shift: p {equals(self.pvalue)}"
         return "\n".join([*text_table(columns), how])
 
 
@@ -373,12 +373,12 @@ def _doubts(found: PriorDraws, algorithm: str, size: float, least: float) -> tup
     if found.mixture <= size:
         p = equals(found.mixture, least)
         return (
-            f"More than base rates has changed (p {p}): the new scores are no mixture of those of the classes in the "
-            "reference, and the estimate may be far off",
+            f"More than base rates has changed (p {p}): the new scores are not a mixture of the scores of the "
+            "reference's classes, and the estimate may be far off",
         )
     if algorithm == "em" and found.consistent <= size:
         p = equals(found.consistent, least)
-        return (f"'em' needs probabilities that are calibrated better (p {p}): use algorithm='pacc'",)
+        return (f"'em' needs better calibrated probabilities (p {p}): use algorithm='pacc'",)
     return ()
 
 
@@ -405,7 +405,7 @@ def rows_like(reference: Predictions, p_new: Any, **about: Any) -> Predictions:
         values, _, _ = read_scores(p_new)
     if values.ndim != reference.probs.ndim:
         columns = "1-D" if positive is not None else f"2-D, with {reference.n_classes} columns,"
-        raise ValueError(f"p_new must be {columns} as the reference; got {values.ndim} dimension(s)")
+        raise ValueError(f"p_new must be {columns} like the reference; got {values.ndim} dimension(s)")
     unread = [reference.classes[0]] * len(values)
     try:
         return as_predictions(unread, p_new, labels=list(reference.classes), pos_label=positive, **about)

@@ -91,7 +91,7 @@ class RiskCoverage(Curve):
         half = float(self.risk[np.argmin(np.abs(self.coverage - 0.5))])
         return (
             f"The more confident half of {self.n_samples:,} rows has an error rate of {100 * half:.1f} %, "
-            f"all of them {100 * self.error_rate:.1f} %."
+            f"all rows {100 * self.error_rate:.1f} %."
         )
 
     def _text(self) -> str:

@@ -19,7 +19,7 @@ def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
     """Check the ``costs`` argument: a table (K, A), or costs by name for the positive of two classes."""
     if isinstance(costs, Mapping):
         if k != 2:
-            raise ValueError(f"costs by the names fp and fn are for two classes; got {k}: pass a row per class")
+            raise ValueError(f"costs named 'fp' and 'fn' are for two classes; got {k}: pass one row per class")
         if not {"fp", "fn"} <= set(costs) <= {"fp", "fn", "tp", "tn"}:
             raise ValueError(f"costs must have the names 'fp' and 'fn', and may have 'tp' and 'tn'; got {list(costs)}")
         of = {"tp": 0.0, "tn": 0.0} | {name: check_number(f"costs[{name!r}]", v) for name, v in costs.items()}
@@ -29,12 +29,12 @@ def check_costs(costs: Any, k: int, positive: int) -> FloatArray:
         table = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"costs must be numbers, a row for each of {k} classes, all as long; got {received(costs)}"
+            f"costs must be numbers, a row for each of {k} classes, all of the same length; got {received(costs)}"
         ) from None
     if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0:
         raise ValueError(f"costs must have a row for each of {k} classes; got shape {table.shape}")
     if not (np.abs(table) <= _MOST).all():
-        raise ValueError(f"costs must be finite, and at most {_MOST:g}: what counts are their ratios")
+        raise ValueError(f"costs must be finite, and at most {_MOST:g}: only their ratios matter")
     return table
 
 

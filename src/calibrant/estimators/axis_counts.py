@@ -141,7 +141,7 @@ class AxisCounts(Sums):
         """Raise ValueError unless these are possible counts of rows."""
         super().check()
         on_grid = (self.cells == self.axis.cells) & (self.scores.shape[-1] > self.cells)
-        need((self.cells == 0) | on_grid, "cells must be of a grid")
+        need((self.cells == 0) | on_grid, "cells must be 0 or the number of cells of the grid")
 
     def with_grids(self, many: AnyArray) -> AxisCounts:
         """Replace distinct scores by counts on nodes for some problems."""

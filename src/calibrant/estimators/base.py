@@ -169,8 +169,8 @@ class Estimator(Documented):
     def _square(self, problem: Any) -> float:
         """Signed, untruncated estimate of ``error²``; ValueError for estimators without one."""
         raise ValueError(
-            f"estimator {self!r} has no unbiased square: use Binned(..., debias=True), or debias='kumar', 'brocker' or "
-            "'ferro-fricker', or CrossFit(...)"
+            f"estimator {self!r} has no unbiased estimate of the squared error: use Binned(..., debias=True), or "
+            "debias='kumar', 'brocker' or 'ferro-fricker', or CrossFit(...)"
         )
 
     def _check(self, reduction: Reduction, notion: str) -> None:
@@ -373,7 +373,7 @@ class CellEstimator(Estimator, ABC):
         needs = self._needs(problem.domain)
         if needs is None:
             raise TypeError(
-                f"{type(self).__name__} must say in _needs(domain) which sums it reads, or define summarize(problem)"
+                f"{type(self).__name__} must return from _needs(domain) the sums it needs, or define summarize(problem)"
             )
         return problem.sums(needs)
 

@@ -226,7 +226,7 @@ def debiased_power(
     if norm not in (1, 2):
         raise ValueError(f"debias={rule!r} is defined for norm 1 and 2; got norm={norm:g}")
     if norm == 1 and rule == "ferro-fricker":
-        raise ValueError("debias='ferro-fricker' is a square: it is defined for norm=2; got norm=1")
+        raise ValueError("debias='ferro-fricker' estimates a square and is defined for norm 2; got norm=1")
     held = weight > 0
     several = n >= 2 - 1e-9
     size = np.where(held, np.abs(np.where(held, gap, 0.0)), 0.0)

@@ -204,8 +204,8 @@ def _by_estimator(
     elif not np.allclose(w, w[0]):
         if not whole or not np.allclose(w, np.round(w)):
             raise ValueError(
-                f"regressor {regressor!r} takes no sample_weight, and the rows have unequal weights: use one that does "
-                "or whole-number weights"
+                f"regressor {regressor!r} does not take sample_weight, and the rows have unequal weights: use a "
+                "regressor that does, or whole-number weights"
             )
         repeats = np.round(w).astype(np.intp)
         rows, y = np.repeat(rows, repeats, axis=0), np.repeat(y, repeats)

@@ -150,7 +150,7 @@ class DirichletKernel(EstimatorWithSE):
         if isinstance(problem, Problem):
             return self._of_scores(problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
-            raise ValueError(f"debias={self.debias!r} adds up all classes and does not apply to a single class")
+            raise ValueError(f"debias={self.debias!r} sums over all classes and does not apply to a single class")
         sample = Simplex.of(problem, self.eps)
         values = self._values(sample)
         near = around(sample, values, self._h(sample, norm), self.orientation, self._second(values))
@@ -231,7 +231,7 @@ class DirichletKernel(EstimatorWithSE):
         """``Σw²``, whether there is an unbiased square, and ``|μ|²`` around every sample."""
         near = around(sample, outcome, h, self.orientation, outcome)
         if near.second is None or near.concentration is None:
-            raise RuntimeError("squares were asked for")
+            raise RuntimeError("the squares are missing")
         known = near.known & (1 - near.concentration > LEAST)
         rest = np.where(known, 1 - near.concentration, 1.0)
         square = 2 * (near.mean * outcome).sum(axis=1) - (near.mean**2 - near.second).sum(axis=1) / rest
@@ -319,9 +319,9 @@ class DirichletKernel(EstimatorWithSE):
     def _check_norm(self, norm: float) -> None:
         """Raise ValueError for a norm that ``debias`` does not support."""
         if self.debias == "square" and norm != 2:
-            raise ValueError(f"debias='square' is for norm 2; got norm={norm:g}")
+            raise ValueError(f"debias='square' is defined for norm 2; got norm={norm:g}")
         if self.debias == "cross" and norm not in (1, 2):
-            raise ValueError(f"debias='cross' is for norm 1 and 2; got norm={norm:g}")
+            raise ValueError(f"debias='cross' is defined for norm 1 and 2; got norm={norm:g}")
 
 
 def auto(n: float, k: int, *, squares: bool) -> float:

@@ -141,8 +141,8 @@ class Prior:
         finite = all(abs(v) <= _MOST for c in given for v in c if v is not None)
         if not given or not finite or not all(v >= _LEAST for c in given for v in (*c[:1], *c[2:]) if v is not None):
             raise ValueError(
-                f"components must have decays of at most {_MOST:g}, and all else between {_LEAST:g} and {_MOST:g}; got "
-                f"{received(given)}"
+                f"components must have decays of at most {_MOST:g}, and other numbers between {_LEAST:g} and {_MOST:g}"
+                f"; got {received(given)}"
             )
         for name in ("intercept", "slope", "ends"):
             check_number(name, getattr(self, name), least=_LEAST, most=_MOST)

@@ -75,19 +75,19 @@ def estimator_named(text: str) -> Estimator:
     if kind is None:
         raise ValueError(
             f"estimator must be 'auto', an estimator such as Binned(15), or a name such as 'binned:15' or "
-            f"'density:scott:triweight' of {', '.join(map(repr, NAMES))}; got {received(text)}"
+            f"'density:scott:triweight' (names: {', '.join(map(repr, NAMES))}); got {received(text)}"
         )
     options: dict[str, Any] = {}
     free = list(parameters)
     for part in parts:
         if kind is Binned and part in _OF_BINS:
             if options.keys() & _OF_BINS[part].keys():
-                raise ValueError(f"estimator gives its {next(iter(_OF_BINS[part]))} twice: {text!r}")
+                raise ValueError(f"estimator must give its {next(iter(_OF_BINS[part]))} only once; got {text!r}")
             options |= _OF_BINS[part]
         elif free:
             options[free.pop(0)] = _value(part)
         else:
-            raise ValueError(f"estimator {name!r} takes {len(parameters)} values after its name; got {received(text)}")
+            raise ValueError(f"estimator {name!r} takes at most {len(parameters)} value(s); got {received(text)}")
     return kind(**options)
 
 

@@ -127,7 +127,7 @@ class FrameColumns:
         text = kind == nw.String or kind in (nw.Categorical, nw.Enum)
         if any(isinstance(label, str) != text for label in found.classes):
             raise TypeError(
-                f"labels {list(found.classes)!r} are of another kind than column {label!r}, which holds {kind}"
+                f"labels {list(found.classes)!r} are of a different kind from column {label!r}, which holds {kind}"
             )
         return found
 
@@ -300,14 +300,14 @@ def _check_pairs(truths: Sequence[str], probs: Sequence[str], pos: Any, schema: 
         raise ValueError(f"pos_label is for one label per row; label names {len(truths)} columns (got {pos!r})")
     if len(truths) != len(probs) or len(truths) < 2:
         raise ValueError(
-            f"label and prob must name as many columns, at least 2, for several labels; got {len(truths)} and "
-            f"{len(probs)}: for one label pass the names alone"
+            f"label and prob must name equally many columns, at least 2, for several labels; got {len(truths)} and "
+            f"{len(probs)}: for one label per row pass label as a str"
         )
     for name in truths:
         if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             raise TypeError(
                 f"label must hold 0 or 1 in each of several columns; column {name!r} holds {schema[name]}: for one "
-                "label per row name its column alone"
+                "label per row pass label as a str"
             )
 
 
@@ -320,11 +320,11 @@ def _check_spark(frame: Any, names: Sequence[str]) -> None:
     cased = native.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     for name in names:
         if "." in name or "`" in name:
-            raise ValueError(f"frame must have columns without dots and ` for Spark; got {name!r}: rename it")
+            raise ValueError(f"frame must have column names without dots and ` for Spark; got {name!r}: rename it")
         alike = [] if cased else [c for c in native.columns if c != name and c.casefold() == name.casefold()]
         if alike:
             raise ValueError(
-                f"frame must have columns that Spark tells apart; got {name!r} and {alike[0]!r}: rename one"
+                f"frame must have column names that Spark distinguishes; got {name!r} and {alike[0]!r}: rename one"
             )
 
 
@@ -361,7 +361,7 @@ def as_frame(frame: Any) -> Any:
         kind = f"{type(frame).__module__.split('.')[0]}.{type(frame).__name__}"
         raise TypeError(
             f"frame must be a frame of Polars, DuckDB, pandas, pyarrow, Dask, PySpark or another library that narwhals "
-            f"reads; got {kind}"
+            f"supports; got {kind}"
         ) from None
 
 

@@ -302,7 +302,7 @@ class _Reading:
             raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
         if not 0 < totals.squares < np.inf:
             raise ValueError(
-                f"weight must have squares within range; those of column {c.weight!r} have not: rescale it"
+                f"weight must have squares within range; those of column {c.weight!r} overflow or underflow: rescale it"
             )
 
     def _check(self, c: FrameColumns, bad: int, n_read: int) -> None:
@@ -342,8 +342,8 @@ def _check_groups(c: FrameColumns, notion: str | Notion) -> None:
     """ValueError for groups of rows whose labels, in a single problem, are groups already."""
     if c.truths and c.groups is not None and str(as_notion(notion, c.empty)) == "multilabel:micro":
         raise ValueError(
-            "groups cannot be read by from_frame for the notion 'multilabel:micro': use 'multilabel', or add pieces to "
-            "Accumulator(notion='multilabel:micro')"
+            "groups are not supported by from_frame for the notion 'multilabel:micro': use 'multilabel', or add pieces "
+            "to Accumulator(notion='multilabel:micro')"
         )
 
 

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.predictions import COUNTED
-from ..data.printing import printable
+from ..data.printing import number_of, printable
 from ..data.types import AnyArray, FloatArray
 from ..sums import Bins, Edges
 from .frame_columns import FrameColumns, collected
@@ -89,11 +89,11 @@ def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     possible = (0, 1) if c.truths else c.possible
     alone = not c.truths and set(possible) <= {-1, 0, 1}
-    hint = ": pass pos_label=, the label that the probabilities are of" if alone else ""
+    hint = ": pass pos_label=, the label whose probabilities are given" if alone else ""
     for name in c.truths or (c.label,):
         label = nw.col(name)
         found.append((f"{name!r} is missing", label.is_null()))
-        found.append((f"{name!r} is none of the labels {list(possible)!r}{hint}", ~_is_any(label, possible)))
+        found.append((f"{name!r} is not one of the labels {list(possible)!r}{hint}", ~_is_any(label, possible)))
     for name in c.probs:
         p = nw.col(name)
         found.append((f"{name!r} is missing", p.is_null()))
@@ -125,7 +125,7 @@ def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
     found = conditions[int(row.pop(_REASON))][0]
     shown = ", ".join(f"{printable(name)}={value!r}" for name, value in row.items())
     raise ValueError(
-        f"frame has {n_bad:,} bad row{'s' if n_bad > 1 else ''} of {n:,}; in one of them {found}: {shown}. "
+        f"frame has {number_of(n_bad, 'bad row')} of {n:,}; in one of them {found}: {shown}. "
         "Correct them, or drop them with on_invalid='drop'"
     )
 

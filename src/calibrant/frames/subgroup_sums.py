@@ -111,7 +111,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         """Number of rows and of subgroups."""
         if self._every is not None:
             both = " and subgroup" if self._followed else ""
-            return f"Sums of {self.n_samples:,} rows by {self._every}{both}; over_time() follows them."
+            return f"Sums of {self.n_samples:,} rows by {self._every}{both}; over_time() tests them for changes."
         return f"Sums of {self.n_samples:,} rows in {len(self):,} subgroups; subgroups() compares them."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:

@@ -100,7 +100,7 @@ def _options(row: dict[str, Any], n: int) -> list[str]:
     texts = [str(call["arg_1"] if isinstance(call, dict) else call[1]) for call in calls[:n]]
     if len(texts) != n:
         raise ValueError(
-            f"the log must have the arguments of each option for their lengths; {_question(row)!r} has not"
+            f"the log must have the arguments of each option, for their lengths; {_question(row)!r} lacks them"
         )
     return [text[1:] for text in texts] if all(text.startswith(" ") for text in texts) else texts
 
@@ -122,10 +122,10 @@ def _targets(rows: Sequence[dict[str, Any]], metric: str, values: Sequence[Float
         ):
             raise ValueError(
                 f"the option with the largest score and the target {row['target']!r} do not give {metric} = "
-                f"{row.get(metric)}, which the log has for doc_id {row['doc_id']}: this task scores in another way"
+                f"{row.get(metric)}, which the log has for doc_id {row['doc_id']}: this task is scored differently"
             )
     raise ValueError(
-        f"targets of the log are positions in some lines and texts in others; {metric} does not tell which"
+        f"targets of the log are positions in some lines and texts in others; {metric} does not show which"
     )
 
 

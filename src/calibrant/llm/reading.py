@@ -91,8 +91,8 @@ class Answers(Predictions):
     def summary(self) -> str:
         """Numbers of answers, of questions and of unread answers, and the source of the confidences."""
         missing = sum(self.unread.values())
-        left = f"; {missing:,} more could not be read" if missing else ""
-        return f"{self.n_samples:,} answers to {len(set(self.ids)):,} questions{left}; confidence: {self.read_from}."
+        left = f", not read: {missing:,}" if missing else ""
+        return f"Answers: {self.n_samples:,}, questions: {len(set(self.ids)):,}{left}; confidence: {self.read_from}."
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from super()._shown()
@@ -219,7 +219,7 @@ def _of_options(answers: list[Answer]) -> Answers:
     sizes = Counter(len(a.options) for a in found if a.options is not None)
     if len(sizes) > 1:
         several = ", ".join(f"{n:,} with {k}" for k, n in sorted(sizes.items()))
-        raise ValueError(f"outcome='option' needs questions with one number of options; got {several}: use 'correct'")
+        raise ValueError(f"outcome='option' needs questions with equally many options; got {several}: use 'correct'")
     (k,) = sizes
     rows = as_predictions(
         [a.target for a in found], np.array([a.options for a in found]), labels=range(k), groups=_groups(found)
@@ -259,8 +259,8 @@ def _kept(answers: list[Answer], faults: list[str | None]) -> tuple[Any, dict[st
     missing = sum(unread.values())
     told = ", ".join(f"{n:,} {reason}" for reason, n in unread.items())
     if missing == len(answers):
-        raise ValueError(f"none of the {missing:,} answers of the log can be read: {told}")
-    warnings.warn(f"{missing:,} of {len(answers):,} answers are left out: {told}", UnreadAnswersWarning, stacklevel=4)
+        raise ValueError(f"no answer in the log can be read (0 of {missing:,}): {told}")
+    warnings.warn(f"{missing:,} of {len(answers):,} answers left out: {told}", UnreadAnswersWarning, stacklevel=4)
     return np.array([reason is None for reason in why]), unread
 
 
@@ -336,7 +336,7 @@ def _tabled(frame: Any, score: str | None) -> list[Answer]:
     import narwhals as nw
 
     if score is not None:
-        raise ValueError(f"score is for logs; a table has one, its column 'correct'; got {score!r}")
+        raise ValueError(f"score is for logs; a table has only one, its column 'correct'; got {score!r}")
     try:
         held = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -344,7 +344,7 @@ def _tabled(frame: Any, score: str | None) -> list[Answer]:
     missing = [name for name in _COLUMNS[1:] if name not in held.columns]
     if missing:
         raise ValueError(
-            f"log must have the columns {', '.join(_COLUMNS)}; {missing[0]!r} is not in {some(held.columns)}"
+            f"log must have the columns {', '.join(_COLUMNS[1:])}; {missing[0]!r} is not in {some(held.columns)}"
         )
     ids = held["id"].to_list() if "id" in held.columns else list(range(len(held)))
     found = []

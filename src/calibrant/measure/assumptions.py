@@ -59,7 +59,7 @@ class Assumption(ABC):
 class SmoothMap(Assumption):
     """The estimator can follow the true map."""
 
-    unseen: ClassVar[str] = "gaps that change faster with the score than the estimator follows"
+    unseen: ClassVar[str] = "gaps that change faster with the score than the estimator can follow"
 
     def __str__(self) -> str:
         return "smooth"
@@ -113,7 +113,7 @@ class SameSign(_Pooled):
 
     n_bins: int = _BINS
 
-    unseen: ClassVar[str] = "gaps that change their sign within a bin, which the assumption excludes"
+    unseen: ClassVar[str] = "gaps that change sign within a bin, which the assumption excludes"
 
     def __post_init__(self) -> None:
         check_int("n_bins of assume='bins:B'", self.n_bins, 1)
@@ -133,7 +133,7 @@ class BoundedVariation(_Pooled):
 
     limit: float
 
-    unseen: ClassVar[str] = "gaps that move up and down by more in all, which the assumption excludes"
+    unseen: ClassVar[str] = "gaps with a larger total variation, which the assumption excludes"
 
     def __post_init__(self) -> None:
         check_positive("V of assume='variation:V'", self.limit)
@@ -202,21 +202,21 @@ def _judge(assumption: Assumption, question: Question) -> RowsAlike:
     refused, reduction = f"assume={str(assumption)!r} gives no interval ", question.rows
     if reduction is None or isinstance(reduction, SumsOfRows):
         raise TypeError(
-            f"assume={str(assumption)!r} needs single rows, which are not kept: use calibrant.estimate() on a "
-            "part of them, or assume='smooth'"
+            f"assume={str(assumption)!r} needs single rows, which are not kept: use calibrant.estimate() on "
+            "some of them, or assume='smooth'"
         )
     if isinstance(reduction, VectorProblem):
         raise TypeError(f"{refused}for the notion {question.notion!r}: use 'confidence', 'top-label' or 'classwise'")
     if question.dependent and not question.exclusive and len(question) > 1:
         raise TypeError(
-            f"{refused}for the notion {question.notion!r}, whose problems are not of classes: take one of them"
+            f"{refused}for the notion {question.notion!r}, whose problems are not one per class: use one of them"
         )
     if reduction.design is not None:
         raise ValueError(f"{refused}for rows in groups: it treats rows as independent; use assume='smooth'")
     if reduction.weights is not None and not reduction.integral:
         raise ValueError(
-            f"{refused}for sample_weight other than whole numbers, which count repeats: its theorem is for rows that "
-            "count alike; use assume='smooth'"
+            f"{refused}for sample_weight other than whole numbers, which count repeats: its theorem is for rows of "
+            "equal weight; use assume='smooth'"
         )
     if reduction.weights is not None and reduction.weights.sum() > _MOST_ROWS:
         raise ValueError(
@@ -224,7 +224,7 @@ def _judge(assumption: Assumption, question: Question) -> RowsAlike:
             f"{float(reduction.weights.sum()):g}"
         )
     if np.isinf(question.norm):
-        raise ValueError(f"{refused}for norm=inf: the largest gap may be where no row is; use a finite norm")
+        raise ValueError(f"{refused}for norm=inf: the largest gap may lie where there are no rows; use a finite norm")
     if question.average == "max":
         raise ValueError(f"{refused}for average='max': use the mean over classes, or one class at a time")
     return RowsAlike.of(question)

@@ -14,6 +14,7 @@ import numpy as np
 from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.dependence import warn_of_draws
 from ..data.predictions import Predictions
+from ..data.printing import number_of
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import FloatArray, Interval, RandomState
@@ -213,14 +214,14 @@ def answered(question: Question, n_resamples: int, rng: np.random.Generator) -> 
         return estimate_from_fits(question.fits(), question, n_resamples, rng)[0]
     if rows.design is not None and not isinstance(chosen, SimplexBinned):
         raise TypeError(
-            f"estimate() cannot give an interval for {chosen!r} with groups, since it needs single rows: use one "
-            "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
+            f"estimate() cannot give an interval for {chosen!r} with groups, since it needs single rows: use an "
+            "estimator of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()) or calibration_error()"
         )
     if isinstance(chosen, EstimatorWithSE):
         return _normal(chosen, [rows] if isinstance(rows, VectorProblem) else list(rows), question)
     if isinstance(rows, VectorProblem):
         if not isinstance(chosen, SimplexBinned):
-            raise TypeError(f"estimate() cannot give an interval for {chosen!r} on the notion {question.notion!r}")
+            raise TypeError(f"estimate() cannot give an interval for {chosen!r} with the notion {question.notion!r}")
         largest = 1.0 if np.isinf(question.norm) or rows.drawn else 2 ** (1 / question.norm)
         path = chosen._path(rows, question.norm, n_resamples, rng)
         return _inverted(chosen, question.powers, [path], question, largest=largest)
@@ -285,7 +286,7 @@ def estimate_from_fits(
 def known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:
     """Return the value; warn if it is NaN."""
     if np.isnan(value):
-        few = f"{n_samples} row{'s' if n_samples != 1 else ''}"
+        few = number_of(n_samples, "row")
         message = f"{estimator!r} gives no number for {few} (notion {notion!r}): it needs more rows; NaN is returned"
         warnings.warn(message, UndefinedErrorWarning, stacklevel=4)
     return value

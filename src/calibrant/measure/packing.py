@@ -85,8 +85,8 @@ def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
     with reading("Accumulator", header):
         settings, source, dropped = header["settings"], header["source"], header["dropped"]
         need(isinstance(settings, Mapping), "settings must be an object")
-        need(isinstance(source, str), "source must be a text")
-        need(type(dropped) is int and dropped >= 0, "dropped must be a whole number, not negative")
+        need(isinstance(source, str), "source must be a string")
+        need(type(dropped) is int and dropped >= 0, "dropped must be a whole number >= 0")
         settings = {name: _CODEC.decode(value, name) for name, value in settings.items()}
         need(isinstance(settings.get("labels"), (list, type(None))), "labels must be a list")
         rows = header["rows"]
@@ -95,7 +95,7 @@ def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
         chosen = [settings.get("binned"), *(settings.get("estimators") or [])]
         for estimator in chosen if rows is not None else []:
             bins = getattr(estimator, "n_bins", 0)  # nothing of their number is made where there are no such sums
-            need(not isinstance(bins, int) or bins <= largest, "there must be as many numbers as bins")
+            need(not isinstance(bins, int) or bins <= largest, "n_bins must not exceed the size of the sums")
     return settings, {"dropped": dropped, "source": source}, rows
 
 
@@ -113,16 +113,16 @@ def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
         need(positive is None or (len(classes) == 2 and positive in (0, 1)), "positive must be one of two labels")
         if groups is not None:
             need(isinstance(groups, np.ndarray) and groups.dtype == np.uint64 and groups.ndim == 1, "groups are hashes")
-            need(groups[1:] > groups[:-1], "groups must ascend")
+            need(groups[1:] > groups[:-1], "groups must be strictly increasing")
         with reading("Totals", rows["totals"]):
             totals = Totals.nothing(len(classes)).with_arrays(rows["totals"])
         problem_sums, by_class = (
             None if rows[f] is None else _sums_by_class_of(rows[f], needs) for f in ("problem_sums", "by_class")
         )
-        need(problem_sums is not None, "problem_sums must be there")
+        need(problem_sums is not None, "problem_sums must not be null")
         several = rows["several"]
         need(isinstance(several, bool), "several must be true or false")
-        need(not several or positive is None, "of several labels none is positive")
+        need(not several or positive is None, "positive must be null if several is true")
         ones = np.isclose(totals.class_weight.sum(), totals.weight, rtol=1e-6)
         need(several or ones, "class_weight must add up to weight")
         _agree(notion, classes, positive, problem_sums, by_class, several=several)
@@ -151,9 +151,9 @@ def _agree(
     several: bool,
 ) -> None:
     """Check that the problems are those of the notion."""
-    need(isinstance(notion, _NOTIONS), "notion must be that of the rows")
+    need(isinstance(notion, _NOTIONS), "notion must match the rows")
     of_labels = isinstance(notion, (notions.ClassSpecific, notions.Multilabel))
-    need(of_labels if several else not isinstance(notion, notions.Multilabel), "notion must be that of the rows")
+    need(of_labels if several else not isinstance(notion, notions.Multilabel), "notion must match the rows")
     if isinstance(notion, notions.ClassSpecific):
         need(
             len(problem_sums.labels) == 1 and problem_sums.labels[0] in classes,
@@ -162,16 +162,16 @@ def _agree(
     else:
         wanted = notion.labels(classes)
         need(problem_sums.labels == wanted, f"problem_sums must be of {list(wanted)!r}")
-    need(problem_sums.fine == (not notion.splits and not notion.dependent), "fine must be that of the notion")
-    need((by_class is None) == (positive is not None and not notion.dependent), "by_class must be there, or not")
-    need(by_class is None or (by_class.labels == classes and not by_class.fine), "by_class must be of all labels")
+    need(problem_sums.fine == (not notion.splits and not notion.dependent), "fine must match the notion")
+    need((by_class is None) == (positive is not None and not notion.dependent), "by_class must match the notion")
+    need(by_class is None or (by_class.labels == classes and not by_class.fine), "by_class must cover all labels")
 
 
 def _add_up(problem_sums: Any, weight: float, *, every: bool) -> None:
     """Check that the problems contain all rows, each of them or in total."""
     mass = np.concatenate([np.asarray(grid.total) for grid in problem_sums.sums(Grid())])
     held = mass if every else mass.sum()
-    need(np.isclose(held, weight, rtol=1e-6, atol=1e-9), "sums must be of all rows")
+    need(np.isclose(held, weight, rtol=1e-6, atol=1e-9), "sums must cover all rows")
     for part in problem_sums.parts:
         for sums in part.values():
             if isinstance(sums, BinMoments):
@@ -181,7 +181,7 @@ def _add_up(problem_sums: Any, weight: float, *, every: bool) -> None:
 def _labels(data: Any) -> tuple[Any, ...]:
     found = _CODEC.decode(data, "labels")
     need(isinstance(found, list) and len(found) > 0, "labels must be a list")
-    need(all(v is None or isinstance(v, (bool, int, float, str)) for v in found), "labels must be plain")
+    need(all(v is None or isinstance(v, (bool, int, float, str)) for v in found), "labels must be plain values")
     return tuple(found)
 
 
@@ -195,7 +195,7 @@ def _sums_by_class_of(data: Any, needs: Any) -> SumsByClass:
         if data["fine"] is not None:
             cells, first, last = data["fine"]
             there = max((array.size for array in _arrays(parts)), default=0)
-            need(type(cells) is int and 0 < cells <= there, "fine must have cells that are there")
+            need(type(cells) is int and 0 < cells <= there, "fine must not have more cells than the sums")
             need(0 <= first < last <= 1, "fine must lie in [0, 1]")
             fine = [fine_on((first, last), cells)]
         names = [*needs((low, high), fine=False), *fine]
@@ -205,7 +205,7 @@ def _sums_by_class_of(data: Any, needs: Any) -> SumsByClass:
 
 def _part(part: Any, names: Sequence[Any], domain: tuple[float, float], size: int) -> dict[Any, Any]:
     """Sums of some problems: the names' sums of zero rows, filled with the given arrays."""
-    need(isinstance(part, list) and len(part) == len(names), "parts must hold what the settings say is kept")
+    need(isinstance(part, list) and len(part) == len(names), "parts must hold the sums that the settings require")
     nothing, every = np.empty(0), (1 / size,) * size
     starts = np.zeros(size + 1, dtype=np.intp)
     rows = Problem(nothing, nothing, domain=domain, label=(None,) * size, share=every, starts=starts)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data import notebook
-from ..data.printing import capital, nouns_of
+from ..data.printing import nouns_of, number_of
 from ..data.result import Picture, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval, Label
 from ..sums.edges import Edges
@@ -202,18 +202,18 @@ class ReliabilityCurve(Picture, Table):
     def summary(self) -> str:
         """The largest gap of the curve, in one sentence."""
         what = nouns_of(self.notion).of(self.label)
-        rows = f"({self.n_samples:,} rows)"
+        rows = f"({number_of(self.n_samples, 'row')})"
         gaps = np.where(self.count > 0, np.abs(self.lce), -1.0)
         worst = int(np.argmax(gaps)) if gaps.size else 0
         if not gaps.size or not gaps[worst] >= 0:
             return f"No frequency of {what} could be estimated {rows}."
         way = "more" if self.lce[worst] > 0 else "less"
-        said = f"{capital(what)} is observed {way} often than stated by {gaps[worst]:.3f} at a score of "
-        return f"{said}{self.scores[worst]:.3f}, the largest gap of the curve {rows}."
+        said = f"At a score of {self.scores[worst]:.3f}, {what} is observed {way} often than stated, "
+        return f"{said}by {gaps[worst]:.3f}: the largest gap of the curve {rows}."
 
     def _text(self) -> str:
         what = nouns_of(self.notion).of(self.label)
-        head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.estimator}"
+        head = f"Observed frequency of {what}, {number_of(self.n_samples, 'row')}, {self.estimator}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)
         found = self.at(np.clip(at, 0, 1))
@@ -343,7 +343,7 @@ class Estimate(Picture, Table):
     def summary(self) -> str:
         """The error with its interval, notion and number of rows."""
         what = "Calibration error" if self.norm == 1 else f"Calibration error, norm {self.norm:g}"
-        return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}."
+        return f"{what} {self}, {self.notion}, {number_of(self.n_samples, 'row')}, {self.estimator}."
 
     def _words_html(self) -> str:
         return super()._words_html() if self.per_class else ""

@@ -13,6 +13,7 @@ from ..data.codec import reading_saved
 from ..data.dependence import group_keys, joined_groups
 from ..data.fields import reading
 from ..data.predictions import Predictions
+from ..data.printing import number_of
 from ..data.problem import OneVsRestProblems, Problem, VectorProblem
 from ..data.public_function import SumsOfRows, asks_for_labels
 from ..data.result import Printable
@@ -151,7 +152,7 @@ class Accumulator(SumsOfRows, Printable):
     def summary(self) -> str:
         """Number of rows and the sums that are kept."""
         n = len(self.classes or ())
-        return f"Sums of {self.n_samples:,} rows of {n:,} classes ({self.notion}); report() evaluates them."
+        return f"Sums of {number_of(self.n_samples, 'row')} of {n:,} classes ({self.notion}); report() evaluates them."
 
     @property
     def binned(self) -> Binned:
@@ -205,7 +206,7 @@ class Accumulator(SumsOfRows, Printable):
         settled = self.classes, self.positive, self.several
         if self.totals is not None and settled != (p.classes, p.positive, p.several):
             raise ValueError(
-                f"pieces must have the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
+                f"all pieces must have the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
                 "pass labels=[...] to the Accumulator"
             )
         groups = keys if self.totals is None else joined_groups(self.groups, keys)
@@ -267,10 +268,9 @@ class Accumulator(SumsOfRows, Printable):
         source = {a.source for a in full}
         out.source = source.pop() if len(source) == 1 else ""
         for a in full:
-            if any(getattr(a, name) != getattr(full[0], name) for name in _SEEN[:3]):
-                raise ValueError(
-                    f"accumulators of different labels cannot merge: {list(full[0].classes)!r} and {list(a.classes)!r}"
-                )
+            for name, called in zip(_SEEN[:3], ("labels", "pos_label", "kinds of rows (several labels)"), strict=True):
+                if (one := getattr(full[0], name)) != (other_one := getattr(a, name)):
+                    raise ValueError(f"merged accumulators must have equal {called}; got {one!r} and {other_one!r}")
         if full:
             first = full[0]
             out.notion = first.notion
@@ -534,10 +534,10 @@ def _merged_settings(both: Sequence[Mapping[str, Any]], full: Sequence[bool], bi
     out["binned"] = _either("binned", pair, None)
     estimators = [settings["estimators"] for settings in both]
     if all(full) and set(estimators[0]) != set(estimators[1]):
-        raise ValueError(f"accumulators of different estimators cannot merge: {estimators[0]!r} and {estimators[1]!r}")
+        raise ValueError(f"merged accumulators must have equal estimators; got {estimators[0]!r} and {estimators[1]!r}")
     problem_sums = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
     if missing := set(estimators[0] + estimators[1]) - set(problem_sums):
-        raise ValueError(f"accumulators of different estimators cannot merge: the rows of one lack sums of {missing!r}")
+        raise ValueError(f"merged accumulators must have equal estimators; the rows of one lack sums of {missing!r}")
     out["estimators"] = problem_sums
     return out
 
@@ -547,6 +547,6 @@ def _either(name: str, pair: list[Any], default: Any) -> Any:
     plural = {"labels": "labels", "binned": "bins"}.get(name, f"{name}s")
     if len(given) == 2 and given[0] != given[1]:
         raise ValueError(
-            f"accumulators of different {plural} cannot merge: {received(given[0])} and {received(given[1])}"
+            f"merged accumulators must have equal {plural}; got {received(given[0])} and {received(given[1])}"
         )
     return given[0] if given else default

@@ -37,7 +37,7 @@ class Awaited:
         if not (np.isfinite(scores).all() and (logits or ((scores >= 0) & (scores <= 1)).all())):
             raise ValueError("y_prob must be probabilities in [0, 1]; some are not")
         if (twice := next((n for n in names if n in self._open), None)) is not None or len(set(names)) < len(names):
-            raise ValueError(f"key {twice if twice is not None else 'given twice'!r} is open already")
+            raise ValueError("keys must differ; one is repeated" if twice is None else f"key {twice!r} is already open")
         if time is not None:
             read = Times.read([time], 1)
             time = read.shown(read.values[0])
@@ -49,7 +49,7 @@ class Awaited:
     def scores(self, names: Sequence[Any]) -> list[Any]:
         """Scores of keys; ValueError for a key that is not open."""
         if (unknown := next((n for n in names if n not in self._open), None)) is not None:
-            raise ValueError(f"key {unknown!r} is not open: it was never expected, is judged already, or expired")
+            raise ValueError(f"key {unknown!r} is not open: never expected, already observed, or expired")
         return [self._open[name][0] for name in names]
 
     def remove(self, names: Sequence[Any]) -> None:
@@ -64,12 +64,12 @@ class Awaited:
             return ""
         oldest = next((time for _, time in self._open.values() if time is not None), None)
         since = "" if oldest is None else f" (the oldest since {time_text(oldest)})"
-        return f" {len(self):,} labels are awaited{since}, and {self.expired:,} predictions expired without one."
+        return f" Labels awaited: {len(self):,}{since}; predictions expired without one: {self.expired:,}."
 
     def to_dict(self) -> dict[str, Any]:
         """The state, for JSON; ValueError for keys that JSON does not support."""
         if any(not isinstance(name, (str, int)) for name in self._open):
-            raise ValueError("a monitor is saved as JSON where keys are texts or whole numbers: pickle it")
+            raise ValueError("a monitor can be saved as JSON only if keys are strings or integers: pickle it")
         kept = [[name, score, *written_time(time)] for name, (score, time) in self._open.items()]
         return {"most": self.most, "expired": self.expired, "open": kept}
 

@@ -238,7 +238,7 @@ def _periods(column: SubgroupProblems, found: SubgroupColumn, periods: Periods) 
 
 def _change_test(found: tuple[float, float], n: int, blocks: int) -> TestResult:
     why = ("outcomes are all the same, or separated by the scores",) if found[1] != found[1] else ()
-    name = f"largest squared sum of residuals up to one of {blocks:,} times, drawn"
+    name = f"maximum of squared sums of residuals up to each of {blocks:,} times, simulated"
     return TestResult(
         *found, null="outcomes at equal scores are equally frequent at all times", name=name, n_samples=n, warnings=why
     )
@@ -249,7 +249,7 @@ def _trend_test(z: float, normal: float, n: int) -> TestResult:
 
     why = ("all rows have one time, or outcomes are all the same",) if z != z else ()
     pvalue = float(2 * ndtr(-abs(normal)))
-    null = "outcomes at equal scores become neither more nor less frequent"
+    null = "outcomes at equal scores become neither more nor less frequent over time"
     return TestResult(z, pvalue, null=null, name="score test of a slope in time", n_samples=n, warnings=why)
 
 

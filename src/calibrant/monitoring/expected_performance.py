@@ -201,8 +201,8 @@ def expected_performance(
     if far := [one for one in moved if one.outside > _OUTSIDE]:
         most = max(far, key=lambda one: one.outside)
         said.append(
-            f"{100 * most.outside:.3g} % of the new rows have values of {most.name} that the reference has not: there "
-            "the numbers are extrapolated"
+            f"{100 * most.outside:.3g} % of the new rows have values of {most.name} outside the reference: there the "
+            "numbers are extrapolated"
         )
     found = ExpectedPerformance(
         metrics=metrics,
@@ -325,7 +325,7 @@ def _both_samples(
 ) -> tuple[_Rows | None, _Rows]:
     """Labelled rows, if any, and new rows, both after recalibration."""
     if about["groups"] is not None and reference is None:
-        raise ValueError("groups need a reference with groups: they say how far rows of a group agree")
+        raise ValueError("groups need a reference with groups, from which the correlation within groups is estimated")
     if calibrator is None:
         known = labelled_rows(reference)
     else:
@@ -341,7 +341,7 @@ def _both_samples(
     if known.several:
         raise ValueError("reference must have one label per row; got rows with several labels")
     if about["groups"] is not None and known.groups is None:
-        raise ValueError("groups need a reference with groups: they say how far rows of a group agree")
+        raise ValueError("groups need a reference with groups, from which the correlation within groups is estimated")
     known_rows = _Rows.of(known)
     return known_rows, _Rows.of(rows_like(known_rows.rows, p_new, **about))
 
@@ -361,7 +361,7 @@ def _recalibrated(calibrator: Calibrator, reference: Any) -> Predictions:
         with called(y_true="reference[0]", y_prob="reference[1]", scores="reference[1]"):
             return as_predictions(y, _calibrated(calibrator, scores), labels=classes, pos_label=second)
     if list(reference.classes) != classes:
-        raise ValueError(f"calibrator must be of the classes of the reference, {reference.classes}; got {classes}")
+        raise ValueError(f"calibrator must have the classes of the reference, {reference.classes}; got {classes}")
     positive = None if second is None else 1
     return replace(reference, probs=_calibrated(calibrator, reference.probs), positive=positive, logs=None)
 
@@ -429,7 +429,7 @@ def _decided(p: Predictions, threshold: float, costs: Any) -> DecidedRows:
     threshold = check_fraction("threshold", threshold)
     if costs is not None:
         if threshold != 0.5:
-            raise ValueError("threshold and costs both say what is decided: pass one of them")
+            raise ValueError("threshold and costs both define the decisions: pass only one of them")
         table = check_costs(costs, k, second)
         if table.shape[1] != k:
             raise ValueError(f"costs must have a column for each of {k} classes; got {table.shape[1]}")

@@ -17,7 +17,7 @@ from ..calibrators.saving import from_dict, to_dict
 from ..data.checks import check_bool, check_int, check_level
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.printing import equals, without_middle
+from ..data.printing import equals, number_of, without_middle
 from ..data.result import Drawn, jsonable, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
@@ -180,19 +180,19 @@ class CalibrationMonitor(Drawn):
     @property
     def status(self) -> str:
         """Whether there is an alarm, since when, and with which evidence."""
-        n, once = self.n_samples, 1 - self.level
+        rows, once = number_of(self.n_samples, "row"), 1 - self.level
         if self.alarm:
-            said = f"Alarm: no longer calibrated, since about {self.since_text}. After {n:,} rows the e-value has "
+            said = f"Alarm: no longer calibrated, since about {self.since_text}. After {rows} the e-value has "
             said += f"reached {short(self.e_max)} (p {equals(self.pvalue)} at any time)."
         else:
-            said = f"No alarm in {n:,} rows: the e-value is {short(self.e_value)}, and reached {short(self.e_max)}."
+            said = f"No alarm in {rows}: the e-value is {short(self.e_value)}, and reached {short(self.e_max)}."
         if self.past:
             said += (
-                f" This is monitor {len(self.past) + 1:,}: chances of a false alarm add up, to "
+                f" This is monitor {len(self.past) + 1:,}: chances of a false alarm add up to "
                 f"{min(once * (len(self.past) + 1), 1):.2g} at most."
             )
         if self.horizon is not None and self._bets.n_bets >= self.horizon:
-            said += f" The horizon of {self.horizon:,} rows is over: after reset() later changes are looked for."
+            said += f" The horizon of {self.horizon:,} rows is over: call reset() to look for later changes."
         return said + self._awaited.status
 
     @property
@@ -255,7 +255,7 @@ class CalibrationMonitor(Drawn):
             check_is_fitted(calibrator)
             if self.from_logits:
                 raise ValueError(
-                    "calibrator repairs probabilities, and this monitor is given logits: repair them before"
+                    "calibrator is for probabilities, and this monitor takes logits: calibrate them beforehand"
                 )
         self.past.append({"n_samples": self.n_samples, "alarm": self.alarm, "since": jsonable(self.since)})
         self._calibrator = calibrator
@@ -291,7 +291,7 @@ class CalibrationMonitor(Drawn):
         labels = list(y_true) if many else [y_true]
         if len(labels) != len(names) or len(set(names)) < len(names):
             raise ValueError(
-                f"y_true must have one label for each of {len(names)} keys, which differ; got {len(labels)}"
+                f"y_true must have one label per key ({len(names)}), and keys must differ; got {len(labels)}"
             )
         scores = self._awaited.scores(names)
         alone = not many and isinstance(scores[0], float)  # a lone row takes the short way
@@ -316,12 +316,12 @@ class CalibrationMonitor(Drawn):
         """
         if self._groups is not None and self._groups.size:
             raise ValueError(
-                "a monitor that has seen groups cannot be saved as JSON, as it must know all of them: pickle it"
+                "a monitor with groups cannot be saved as JSON, as all of them would have to be stored: pickle it"
             )
         notion = self.notion
         if not isinstance(notion, str) and not isinstance(notion, ClassSpecific):
             raise ValueError(
-                f"a monitor of notion {notion!r} cannot be saved as JSON: name the notion by a text, or pickle it"
+                f"a monitor of notion {notion!r} cannot be saved as JSON: pass the name of a notion, or pickle it"
             )
         state = {
             "format": _FORMAT,

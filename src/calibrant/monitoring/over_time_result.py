@@ -10,6 +10,7 @@ from ..data.printing import (
     half_width,
     known,
     nouns_of,
+    number_of,
     printable_lines,
     pvalue_text,
     signed,
@@ -72,7 +73,7 @@ class Period(Result):
     ('2026-01', 620, '2026-01-31')
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the whole result draws it."
 
     name: str
     start: Time
@@ -130,7 +131,7 @@ class Change(Result):
     True
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the whole result draws it."
 
     time: Time
     interval: TimeInterval
@@ -263,7 +264,7 @@ class CalibrationOverTime(Picture, Paged):
             least = min((p for one in self.courses for p in one._known), default=float("nan"))
             return f"No change was found in any of the {n:,} {nouns} (p {equals(least)}, adjusted for all)."
         many = f"{len(changed):,} of the {n:,} {nouns} changed"
-        return f"{many}, most surely {self._named}: {self._alone}"
+        return f"{many}, most significantly {self._named}: {self._alone}"
 
     @property
     def _named(self) -> str:
@@ -288,10 +289,10 @@ class CalibrationOverTime(Picture, Paged):
             way = "more" if self.trend_test.statistic > 0 else "less"
             return said + (
                 f"Outcomes become {way} frequent than predicted as time goes on (p {equals(adjusted['trend'])}), "
-                "without one time at which that began."
+                "but no single time at which this began was found."
             )
         if adjusted["periods"] <= 1 - self.level:
-            return said + f"Periods differ (p {equals(adjusted['periods'])}), without one time at which they changed."
+            return said + f"Periods differ (p {equals(adjusted['periods'])}), but no single time of change was found."
         return said + f"No change was found (p {equals(min(known_ones))})."
 
     def _text(self) -> str:
@@ -301,7 +302,7 @@ class CalibrationOverTime(Picture, Paged):
         head = f"{self.title}{about}: {self.n_samples:,} rows, {self._spans}, {100 * self.level:g} % intervals"
         lines = [*self._table_of_courses(), head, *self._table(), *(f"  {text}" for text in self._said())]
         before = len(self.changes) - _TOLD
-        lines += [f"  {before:,} change{'s' * (before > 1)} before those below: in .changes"] * (before > 0)
+        lines += [f"  {number_of(before, 'earlier change')}: see .changes"] * (before > 0)
         lines += [f"  {change.summary}" for change in self.changes[-_TOLD:]]
         return printable_lines("\n".join(lines))
 
@@ -311,9 +312,8 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def _spans(self) -> str:
-        n = len(self.periods)
         of = f"of {self.every:,} rows" if isinstance(self.every, int) else f"by {self.every}"
-        return f"{n:,} period{'s' * (n != 1)} {of}"
+        return f"{number_of(len(self.periods), 'period')} {of}"
 
     def _table(self) -> list[str]:
         found = self.periods

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..data.printing import equals, half_width, known, printable, printable_lines, pvalue_text, text_table, with_ends
+from ..data.printing import (
+    equals,
+    half_width,
+    known,
+    number_of,
+    printable,
+    printable_lines,
+    pvalue_text,
+    text_table,
+    with_ends,
+)
 from ..data.result import Measure, MeasuresDrawn, Paged, Result, Section
 from ..data.types import Interval, Label
 from ..decisions.priors import PriorEstimate
@@ -47,7 +57,7 @@ class ExpectedMetric(Result):
     ('brier', True)
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the whole result draws it."
 
     name: str
     value: float
@@ -91,7 +101,7 @@ class ExpectedPeriod(Result):
     ['2026-01', '2026-02']
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the whole)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the whole result draws it."
 
     name: str
     start: Time
@@ -184,10 +194,10 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
     def _assumed(self) -> str:
         """Assumption under which the metrics are valid, and columns with a different distribution."""
         if self.prior is not None:
-            return "Right if base rates are all that has changed."
+            return "Valid if only base rates have changed."
         if not self.n_reference:
-            return "Right if the calibrated probabilities are; their own uncertainty is not part of the interval."
-        same = "Right if outcomes at equal scores are as frequent as in the reference."
+            return "Valid if the calibrated probabilities are right; the interval excludes their own uncertainty."
+        same = "Valid if outcomes at equal scores are as frequent as in the reference."
         if not self.shifted:
             return same
         names = [printable(one.name) for one in self.shifted]
@@ -254,7 +264,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         more = len(self.metrics) - _NAMED if self.periods else 0
         said = [f"{self.n_samples:,} new rows{beside}, {100 * self.level:g} % intervals"]
         if more > 0:
-            said.append(f"{more} more metric{'s' * (more > 1)} in to_frame()")
+            said.append(f"{number_of(more, 'more metric')} in to_frame()")
         said += [one.summary for one in self.shifts if one in self.shifted or one.outside > 0][:_NAMED]
         return said if self.prior is None else [*said, self.prior.said]
 
@@ -272,7 +282,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
             "column": [one.name for one in self.shifts],
             "largest difference": [one.statistic for one in self.shifts],
             "p, adjusted": [pvalue_text(one.adjusted) for one in self.shifts],
-            "outside of the reference": [f"{100 * one.outside:.3g} %" for one in self.shifts],
+            "outside the reference": [f"{100 * one.outside:.3g} %" for one in self.shifts],
         }
         marked = [one in self.shifted for one in self.shifts]
         periods = {name or "period": values for name, values in self._by_period().items()} if self.periods else {}

@@ -210,7 +210,7 @@ def _of_objects(values: list[Any]) -> AnyArray:
             raise (ValueError if missing or isinstance(value, str) else TypeError)(
                 f"time must have no missing values; row {row} is {value!r}"
                 if missing
-                else f"time must hold dates, datetimes or numbers, or such texts as 2026-05-09; row {row} is {value!r}"
+                else f"time must hold dates, datetimes or numbers, or texts such as 2026-05-09; row {row} is {value!r}"
             ) from None
         zones.setdefault(zone, row)
         if len(zones) > 1:

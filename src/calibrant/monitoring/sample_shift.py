@@ -119,14 +119,14 @@ def of_scores(name: str, reference: FloatArray, new: FloatArray) -> BothSamples:
 def read_features(features: Any, n_reference: int, n_new: int) -> Iterator[BothSamples]:
     """Check the ``features`` argument: columns of the same names, for the reference and for the new rows."""
     if not isinstance(features, (tuple, list)) or len(features) != 2:
-        raise TypeError(f"features must be a pair, of the reference and of the new rows; got {type(features).__name__}")
+        raise TypeError(f"features must be a pair, for the reference and the new rows; got {type(features).__name__}")
     both = []
     for i, n in enumerate((n_reference, n_new)):
         with called(by=f"features[{i}]"):
             both.append({one.name: one for one in read_subgroups(features[i], n)})
     if both[0].keys() != both[1].keys():
         apart = sorted(both[0].keys() ^ both[1].keys())
-        raise ValueError(f"features must have the same columns for both samples; {apart[0]!r} is in one only")
+        raise ValueError(f"features must have the same columns for both samples; {apart[0]!r} is in only one")
     for name, one in both[0].items():
         other = both[1][name]
         values = {(type(v).__name__, v) for v in (*one.values, *other.values)}

@@ -83,7 +83,7 @@ def _split(ax: Axes, n: int) -> list[Axes]:
     figure = ax.get_figure(root=False)
     if spec is None or figure is None:
         raise ValueError(
-            f"ax has room for one panel, and {n} are drawn: pass an array of axes, such as plt.subplots makes"
+            f"ax has room for one panel, and {n} are drawn: pass an array of axes, such as plt.subplots returns"
         )
     rows, columns = shape_of(n)
     inner = GridSpecFromSubplotSpec(rows, columns, subplot_spec=spec, wspace=0.5, hspace=0.9)
@@ -167,7 +167,7 @@ def _room_below(ax: Axes) -> Axes:
     """Axes in the lower part of the space that a panel had, as wide as the panel, which is square."""
     spec, figure = ax.get_subplotspec(), ax.get_figure(root=False)
     if figure is None:
-        raise ValueError("ax belongs to no figure")
+        raise ValueError("ax must belong to a figure")
     if spec is None:
         place = ax.get_position(original=True)
         low = place.height * _SHARE
@@ -218,7 +218,7 @@ def points_from(ax: Axes, height: float, *, across_figure: bool = False) -> Tran
     """Transform: x in shares of the axes (or of the figure), y in points from a height in shares of the axes."""
     figure = ax.get_figure(root=True)
     if figure is None:
-        raise ValueError("ax belongs to no figure")
+        raise ValueError("ax must belong to a figure")
     corner: Any = ax.transAxes  # any transform will do; the type hints want an affine one
     points = Affine2D().scale(1 / 72) + figure.dpi_scale_trans + ScaledTranslation(0, height, corner)
     return blended_transform_factory(figure.transFigure if across_figure else ax.transAxes, points)

@@ -22,7 +22,7 @@ class CostDisplay(CurveDisplay):
     """Cost per row against the decision threshold; lower is better.
 
     The thin line is the cost expected from the stated probabilities, lowest at the optimal threshold. With a single
-    model, points with intervals are the costs of acting from that threshold on, from 0.5 on, and after recalibration.
+    model, points with intervals are the costs at that threshold, at 0.5, and after recalibration.
 
     Attributes
     ----------
@@ -54,12 +54,12 @@ class CostDisplay(CurveDisplay):
         ax.axvline(curves[0].threshold, color="0.6", linestyle=(0, (4, 2)), linewidth=1.2, zorder=1)
 
     def _draw_with(self, ax: Any, curve: Any, color: str) -> None:
-        ax.plot(curve.thresholds, curve.stated_costs, color=color, linewidth=0.9, zorder=2.5, label="expected by it")
+        ax.plot(curve.thresholds, curve.stated_costs, color=color, linewidth=0.9, zorder=2.5, label="expected cost")
         if len(self.curves) > 1:
             return
-        points = [("from {:.3g} on", curve.threshold, curve.realised), ("from 0.5 on", 0.5, curve.at_half)]
+        points = [("at {:.3g} or more", curve.threshold, curve.realised), ("at 0.5 or more", 0.5, curve.at_half)]
         if curve.recalibrated is not None and np.isfinite(curve.recalibrated_threshold):
-            points.append(("recalibrated, from {:.3g} on", curve.recalibrated_threshold, curve.recalibrated))
+            points.append(("recalibrated, at {:.3g} or more", curve.recalibrated_threshold, curve.recalibrated))
         for i, (text, at, cost) in enumerate(points):
             style = style_of(i + 1)
             reach = half_width(*cost.interval)

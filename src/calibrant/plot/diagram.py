@@ -272,7 +272,7 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
     rest = [value for label, value in estimate.per_class.items() if label not in shown]
     if not rest:
         return ""
-    start = f"{len(shown)} of {len(estimate.per_class)} {nouns_of(estimate.notion).many} are shown, worst first."
+    start = f"Shown: {len(shown)} of {len(estimate.per_class)} {nouns_of(estimate.notion).many}, worst first."
     known = np.array([value for value in rest if value == value])
     if not known.size:
         return start
@@ -280,7 +280,7 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
     if known.size == 1:
         return f"{start} The ECE of the other one is {known[0]:.{digits}f}."
     low, middle, high = (f"{v:.{digits}f}" for v in (known.min(), np.median(known), known.max()))
-    return f"{start} The ECE of the other {len(rest)} lies between {low} and {high} (median {middle})."
+    return f"{start} The ECEs of the other {len(rest)} lie between {low} and {high} (median {middle})."
 
 
 def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None, figure: str) -> str:

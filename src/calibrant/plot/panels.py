@@ -284,7 +284,7 @@ def key_of(diagram: Diagram, style: Style, *, beyond: bool = False) -> tuple[lis
         texts.append(f"bins: area = samples, {level} bars")
     if diagram.curve.values.scores.size:
         handles.append(Line2D([], [], color=style.color, marker="D", markersize=4.5, linestyle="none"))
-        texts.append("value of many rows, by itself")
+        texts.append("single score with many rows")
     if beyond:
         handles.append(Line2D([], [], color=style.color, marker="v", markersize=5, linestyle="none"))
         texts.append("0, 1 or beyond the scale")

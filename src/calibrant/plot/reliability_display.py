@@ -181,7 +181,7 @@ class ReliabilityDisplay(Display):
         """
         if n_bins is not None or strategy is not None:
             if not is_auto(curve):
-                raise ValueError(f"n_bins and strategy say what the curve is, and so does curve; got {received(curve)}")
+                raise ValueError(f"n_bins and strategy must not be given together with curve; got {received(curve)}")
             curve = Binned(5 if n_bins is None else n_bins, "uniform" if strategy is None else strategy)
         predictions = as_predictions(y_true, y_prob, **inputs)
         diagrams, total = diagrams_of(

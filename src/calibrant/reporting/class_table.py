@@ -71,7 +71,7 @@ class ClassRow(Result):
     (True, True)
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     label: Label
     count: float

@@ -141,7 +141,7 @@ def compare_calibrators(
     check_type("title", title, str)
     if isinstance(y_true, Predictions):
         if y_prob is not None:
-            raise TypeError("Predictions say everything about the rows: y_prob must not be given with them")
+            raise TypeError("y_prob must not be given with Predictions, which contain the probabilities")
         sample = as_sample(y_true, None, sample_weight, input, labels, groups)
     else:
         _refuse_swapped(y_true, y_prob)

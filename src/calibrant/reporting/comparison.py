@@ -210,7 +210,7 @@ class ComparedCalibrator(Result):
     True
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (that of the comparison)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the comparison draws it."
 
     name: str
     log_loss: float

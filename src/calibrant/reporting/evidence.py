@@ -110,7 +110,7 @@ class Evidence(Result):
         if self.status == "no evidence":
             return f"There is no evidence of miscalibration {p}, and {least} are ruled out."
         if self.status == "undecided":
-            return f"The rows are too few to tell {p}: {least} are not ruled out."
+            return f"There are too few rows to tell {p}: {least} are not ruled out."
         how = {True: "it matters", False: "it is too small to matter", None: "it may matter"}[self.matters]
         return f"There is evidence of miscalibration {p}, and {how}."
 

@@ -106,7 +106,7 @@ def axes_of(notion: str, label: Label) -> tuple[str, str]:
     """Words on both axes."""
     if notion in ("confidence", "top-label"):
         what = "probability of the predicted class" if label is None else f"where {label} is predicted"
-        return f"Confidence ({what})", "Accuracy (share of right predictions)"
+        return f"Confidence ({what})", "Accuracy (share of correct predictions)"
     return f"Predicted probability of {nouns_of(notion).named(label)}", "Observed frequency"
 
 

@@ -306,7 +306,7 @@ def _text_of(report: Report) -> str:
 
 def accuracy_words(several: bool) -> str:
     """Description of the accuracy; with several labels, each counts as one decision, as in the Hamming loss."""
-    return "share of labels decided right at 1/2: 1 − Hamming loss" if several else "share of right predictions"
+    return "share of labels decided correctly at 1/2: 1 − Hamming loss" if several else "share of correct predictions"
 
 
 def in_groups(r: Report) -> str:
@@ -358,7 +358,7 @@ def _class_table(r: Report) -> list[str]:
     lines = text_table(columns, ("direction", "rows"), ["*" if c.significant else " " for c in rows])
     if len(r.per_class) > _WORST:
         off = sum(c.significant for c in r.per_class[_WORST:])
-        more = f"… and {len(r.per_class) - _WORST} more {nouns(several=r.several).many} with no larger ECE"
+        more = f"… and {len(r.per_class) - _WORST} more, with no larger ECE"
         lines.append(more + (f", {off} of them miscalibrated" if off else ""))
     return [*lines, class_note(r)]
 
@@ -373,7 +373,7 @@ def class_note(r: Report) -> str:
     """Explanation of the mark of miscalibrated classes."""
     level = r.headline.level
     one, all_, _ = nouns(several=r.several)
-    mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each {one} by itself"
+    mark, alone = f"* miscalibrated at level {level:g}", f"{100 * level:g} % for each {one} separately"
     if len(r.classes) == 2 and r.notion not in ("confidence", "top-label") and not r.several:
         return f"{mark}: two classes make one test, and p is that of the report. Intervals are {alone}."
     each = one if r.several else f"{one} against the rest"
@@ -478,7 +478,7 @@ def footnote(r: Report) -> str:
         return f"{note} Rows are treated as independent: if some belong together, pass {r.audience.option('groups')}."
     note += (
         f" Rows within each of {r.n_groups:,} groups may depend on each other; groups are treated as independent, and "
-        "the rows of a bin count as the number of independent rows that they are worth."
+        "the rows of a bin count as an equivalent number of independent rows."
     )
     return " ".join([note, *(f"{text[0].upper()}{text[1:]}." for text in few_groups(r.n_groups))])
 

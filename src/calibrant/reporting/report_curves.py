@@ -47,7 +47,7 @@ class Curves(Result):
     ['confidence', 'consistency', 'simultaneous']
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     smooth: Mapping[str, ReliabilityCurve]
     bins: Mapping[str, ReliabilityCurve]

@@ -33,17 +33,15 @@ def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposi
     check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "exact":
         raise ValueError(
-            "estimator='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
+            "estimator='exact' needs the rows, since sums do not distinguish probability vectors: use 'binned'"
         )
     totals = sums.required_totals()
     k = len(sums.classes)
     rule = as_rule(score, half=k == 2)
     if k > 2 and not isinstance(rule, Brier):
-        raise ValueError(
-            f"{rule!r} of {k} classes is not a sum over classes: sums can decompose Brier's score, or rows can"
-        )
+        raise ValueError(f"{rule!r} of {k} classes is not a sum over classes: use Brier's score, or pass the rows")
     if k > 2 and estimator == "corp":
-        raise ValueError(f"estimator='corp' of {k} classes needs the rows: of sums use estimator='binned'")
+        raise ValueError(f"estimator='corp' for {k} classes needs the rows: use estimator='binned' for sums")
     problems = _problems(sums)
     if isinstance(rule, Brier) and k > 2:  # a sum over classes
         each = [_parts_of_class(Brier("half"), one, estimator, first=False) for one in problems]
@@ -67,8 +65,8 @@ def _problems(sums: Accumulator) -> list[ProblemSums]:
 def _fine(one: ProblemSums) -> BinMoments:
     if one.fine is None:
         raise ValueError(
-            "estimator='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: of "
-            "these sums use estimator='binned'"
+            "estimator='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: use "
+            "estimator='binned' for these sums"
         )
     return one.fine
 
@@ -162,7 +160,8 @@ def decompose(
     ------
     ValueError
         For a two-class score with more classes; for more than two classes with ``"corp"`` or ``"binned"`` and a score
-        that is not a sum over classes; for a calibrator together with another estimator or resamples.
+        that is not a sum over classes; for a ranked probability score with ``"corp"`` or ``"binned"`` and resamples or
+        a posterior; for a calibrator together with another estimator or resamples.
 
     See Also
     --------
@@ -227,13 +226,13 @@ def decompose(
     if isinstance(rule, RankedProbability) and estimator != "exact":
         if n_resamples or true is not None:
             raise ValueError(
-                "a ranked probability score is decomposed by 'corp' and 'binned' without n_resamples and posterior"
+                f"n_resamples and posterior must not be given for a ranked probability score with {estimator=}"
             )
         return _of_cumulative(p, rule, name, estimator, bins)
     if p.n_classes > 2 and estimator != "exact" and not isinstance(rule, Brier):
         raise ValueError(
-            f"{rule!r} of {p.n_classes} classes is not a sum over classes: estimator {estimator!r} needs Brier's "
-            "score, or use estimator='exact' or a calibrator"
+            f"{rule!r} of {p.n_classes} classes is not a sum over classes, which estimator {estimator!r} needs: "
+            "use Brier's score, estimator='exact' or a calibrator"
         )
     stated, codes, weights = _counted(p)
     if estimator == "binned":

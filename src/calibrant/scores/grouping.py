@@ -396,7 +396,7 @@ def _frame_columns(frame: Any) -> list[AnyArray]:
 def _of_columns(columns: list[AnyArray], n: int) -> Regions:
     if not columns or len(columns[0]) != n:
         shape = (len(columns[0]), len(columns)) if columns else "no columns"
-        raise ValueError(f"features must have a row for each of {n} rows, and a column at least; got {shape}")
+        raise ValueError(f"features must have one row per label ({n}) and at least one column; got {shape}")
     table = np.column_stack([_numbers(c) for c in columns])
     with np.errstate(over="ignore"):
         table = table.astype(np.float32)

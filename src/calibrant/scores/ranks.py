@@ -227,7 +227,7 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
         lengths = {v.shape for v in each}
         if len(lengths) > 1 or any(v.ndim != 1 for v in each):
             raise ValueError(
-                f"scores must have the same number of scores for every model; got shapes {sorted(lengths)}"
+                f"scores must have the same number of values for every model; got shapes {sorted(lengths)}"
             )
         table = np.column_stack(each) if each else np.empty((0, 0))
     else:
@@ -262,7 +262,7 @@ def _numbers(table: AnyArray, columns: Sequence[Any] | None) -> FloatArray:
             out[:, j] = table[:, j].astype(np.float64)
         except (TypeError, ValueError):
             name = j if columns is None else repr(columns[j])
-            raise TypeError(f"scores must be numbers; column {name} is not: leave names of data sets out") from None
+            raise TypeError(f"scores must be numbers; column {name} is not: leave out the names of data sets") from None
     return out
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..comparison.models.parts import latent_correlation
 from ..comparison.models.units import IndependentUnits
+from ..data.printing import number_of
 from ..data.problem import Problem
 from ..data.result import Measure, MeasuresDrawn, Table, jsonable
 from ..data.types import AnyArray, FloatArray, Interval
@@ -146,7 +147,7 @@ class Decomposition(MeasuresDrawn, Table):
         return f"Miscalibration accounts for {self.calibration:.4f} of the {score} of {self.total:.4f}{share}."
 
     def _text(self) -> str:
-        lines = [f"{self.score} score of {self.n_samples:,} rows ({self.estimator})"]
+        lines = [f"{self.score} score of {number_of(self.n_samples, 'row')} ({self.estimator})"]
         if self.score == "brier" and self.n_classes:
             lines[0] += f": {brier_words(self.n_classes)}"
         for name in PARTS:

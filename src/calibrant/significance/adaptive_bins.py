@@ -151,9 +151,9 @@ def adaptive_test(
             lambda sets: np.max([one.largest(one.outcomes(sets)) for one in known], axis=0), n_resamples, rng
         )
     observed = np.inf if lost else observed
-    warnings = [f"{lost} outcomes had predicted probability 0 and cannot occur in a draw"] if lost else []
+    warnings = [f"outcomes with predicted probability 0, which cannot occur in a draw: {lost}"] if lost else []
     if not known:
-        warnings.append("no bin holds two rows whose outcomes are uncertain: there is nothing to test")
+        warnings.append("no bin contains two rows whose outcomes are uncertain: there is nothing to test")
     return TestResult(
         statistic=observed,
         pvalue=null.pvalue(draws, observed),

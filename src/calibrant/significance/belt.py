@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number, received
-from ..data.printing import equals
+from ..data.printing import equals, number_of
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Curve, jsonable
@@ -27,7 +27,7 @@ FIRST_DEGREE = {"external": 1, "internal": 2}
 #: Scores of a maximum-likelihood fit to the rows have a smaller likelihood-ratio statistic, line against diagonal.
 _REFITTED = 0.01
 #: Advice if there is no belt.
-_INSTEAD = "use more rows, or reliability_curve and calibration_test, which need no such curve"
+_INSTEAD = "use more rows, or reliability_curve and calibration_test, which do not need such a curve"
 #: Fields of the JSON other than the curve and the belts.
 _NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
 #: Gauss–Legendre nodes between -1 and 1 as angles, denser towards the ends: with one variable the inner distribution
@@ -266,7 +266,7 @@ def calibration_belt(
     warnings = []
     sums, clipped = logit_sums(problem, clip, most)
     if clipped:
-        warnings.append(f"{clipped} scores below {clip:g} or above 1 - {clip:g} count as that far from 0 and 1")
+        warnings.append(f"{number_of(clipped, 'score')} clipped to [{clip:g}, 1 - {clip:g}]")
     theta, peak, ended = fit_polynomial(sums, most, chosen_level, first)
     if ended:
         warnings.append(ended)
@@ -330,7 +330,7 @@ def fit_polynomial(sums: LogitSums, max_degree: int, selection: float, first: in
     if found is None:
         raise ValueError(
             f"outcomes are all the same or separated by the scores ({sums.positive[0]:,.6g} of {sums.mass.sum():,.6g} "
-            f"are positive), so that no logistic curve fits them best: {_INSTEAD}"
+            f"are positive), so the likelihood of a logistic curve has no maximum: {_INSTEAD}"
         )
     theta, peak = found
     for degree in range(2, min(max_degree, sums.most) + 1):
@@ -340,7 +340,7 @@ def fit_polynomial(sums: LogitSums, max_degree: int, selection: float, first: in
                 f"outcomes are separated by polynomials of degree {degree}, which devel='internal' needs: {_INSTEAD}"
             )
         if found is None:
-            return theta, peak, f"outcomes are separated by polynomials of degree {degree}: they were not tried"
+            return theta, peak, f"polynomials of degree {degree} separate the outcomes and were not fitted"
         if degree > first and 2 * (found[1] - peak) <= needed:
             break
         theta, peak = found

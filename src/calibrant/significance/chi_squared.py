@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data.checks import check_choice, check_int, check_random_state, check_resamples
 from ..data.dependence import group_codes
+from ..data.printing import number_of
 from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
@@ -114,15 +115,15 @@ def hosmer_lemeshow_test(
     freedom = _freedom(df, found_bins, k)
     warnings = []
     if found_bins < n_bins:
-        warnings.append(f"percentiles of the scores coincide: {found_bins} bins instead of {n_bins}")
+        warnings.append(f"percentiles of the scores coincide: {found_bins} instead of {n_bins} bins")
     null = "outcomes in each bin are as frequent as stated"
     if rows.groups is not None:
-        name = f"Hosmer–Lemeshow statistic, {found_bins} bins of scores"
+        name = f"Hosmer–Lemeshow statistic, {number_of(found_bins, 'bin')} of scores"
         return counts.by_signs(null, name, warnings, n_resamples, check_random_state(random_state))
     warnings += _few(counts.expected)
     if freedom < 1:
         warnings.append("too few bins for a p-value")
-    return counts.by_degrees(null, f"Hosmer–Lemeshow test, {found_bins} bins", warnings, freedom)
+    return counts.by_degrees(null, f"Hosmer–Lemeshow test, {number_of(found_bins, 'bin')}", warnings, freedom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ class _Counts:
 def _few(expected: FloatArray) -> list[str]:
     """A warning if more than a fifth of the expected counts are small."""
     small = int((expected < _SMALL).sum())
-    return [f"{small} of {expected.size} expected counts are below {_SMALL:g}"] if small > 0.2 * expected.size else []
+    return [f"expected counts below {_SMALL:g}: {small} of {expected.size}"] if small > 0.2 * expected.size else []
 
 
 def _freedom(df: Any, found_bins: int, k: int) -> int:
@@ -271,7 +272,7 @@ def pearson_test(
     n_resamples = check_resamples(n_resamples, 1)
     p = as_predictions(y_true, y_prob, **inputs)
     if algorithm == "resampling" and not p.integral_weights:
-        raise ValueError("algorithm='resampling' draws repeats: sample_weight must hold whole numbers")
+        raise ValueError("algorithm='resampling' draws repeated rows: sample_weight must hold whole numbers")
     rows = EffectiveRows.of(p)
     rows = rows._replace(matrix=rows.matrix / rows.matrix.sum(axis=1, keepdims=True))
     scores, cell = np.unique(rows.matrix, axis=0, return_inverse=True)
@@ -279,7 +280,7 @@ def pearson_test(
     size = np.bincount(cell, rows.weights)
     counts = _Counts(rows, cell, size[:, None] * scores)
     freedom, few = int((scores > 0).sum() - len(scores)), _few(counts.expected[scores > 0])
-    null, details = "classes are as frequent as each score says", {"distinct_scores": float(len(scores))}
+    null, details = "classes are as frequent as each score states", {"distinct_scores": float(len(scores))}
     rng = check_random_state(random_state)
     if freedom < 1:
         pvalue, why = 0.0 if np.isinf(counts.statistic) else 1.0, ("all scores are certain: 0 or 1",)
@@ -290,7 +291,7 @@ def pearson_test(
         block, repeats = max(1, _BLOCK // scores.size), size.astype(np.int64)
         numbers = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
         draws = np.concatenate([counts.chi_squared(rng.multinomial(repeats, scores, (n, len(size)))) for n in numbers])
-        name = f"Pearson's test, resampling under calibration, {n_resamples} draws"
+        name = f"Pearson's test, resampling under calibration, {number_of(n_resamples, 'draw')}"
         pvalue = share_at_least(draws, counts.statistic)
         return TestResult(counts.statistic, pvalue, null, name, len(cell), details=details, draws=draws)
     return counts.by_degrees(null, "Pearson's test", few, freedom, details)

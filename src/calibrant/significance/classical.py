@@ -193,7 +193,7 @@ def cox_test(
     clipped, z, o = np.clip(matrix[:, 1], EPS, 1 - EPS), logits_of(matrix[:, 1], EPS), codes.astype(np.float64)
     warnings = []
     if (matrix[:, 1] != clipped).any():
-        warnings.append("probabilities of 0 or 1 are moved inside by 1e-12 and strongly influence slope and intercept")
+        warnings.append("probabilities of 0 or 1 are moved inwards by 1e-12 and strongly influence slope and intercept")
     varied = bool(np.ptp(z) > 0)
     x = np.column_stack([np.ones_like(z), z])[:, : 1 + varied]
     large, large_se, at_large, ended = _logistic(x[:, :1], z, o, w, np.zeros(1))

@@ -163,7 +163,7 @@ def confidence_direction(
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     if not is_auto(estimator):
-        check_type("estimator", estimator, CrossFit, "'auto' or CrossFit(...), of which the folds are needed")
+        check_type("estimator", estimator, CrossFit, "'auto' or CrossFit(...), whose folds are needed")
     if chosen.average == "max":
         raise ValueError(f"notion {chosen.name!r} with average='max' has no parts that add up: use average='mean'")
     reduction = chosen.reduce(p)

@@ -10,6 +10,7 @@ import numpy as np
 from ..data.checks import check_choice, check_fraction, check_int, check_random_state
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions, rows_with_weight
+from ..data.printing import number_of
 from ..data.problem import Problem
 from ..data.progress import counted
 from ..data.public_function import InputOptions, public_function
@@ -147,15 +148,17 @@ def evalue_test(
         raise ValueError("algorithm 'split' needs at least 2 rows; got 1")
     found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng, one.weights) for one in problems]
     log_e = log_mean_exp(np.concatenate(found)[:, None])[0]
-    return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
+    return _result(
+        log_e, log_e, chosen, f"e-value of isotonic regression, {number_of(n_splits, 'split')}", n_rows, n_bets
+    )
 
 
 def whole_outcomes(p: Predictions, title: str) -> Predictions:
     """Return the predictions; raise ValueError if rows have shares."""
     if p.given is not None:
         raise ValueError(
-            f"{title} bets on one outcome per row, and y_true holds shares: pass a row per draw, or use another test "
-            "of calibration"
+            f"{title} bets on one outcome per row, but y_true holds shares: pass one row per draw, or use another "
+            "test of calibration"
         )
     return p
 
@@ -258,7 +261,7 @@ def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int
         name=name,
         n_samples=n_rows,
         details={"e_value": exp_of(log_e), "e_max": exp_of(log_max), "log_e_value": log_e, "log_e_max": log_max},
-        warnings=(f"{n_bets} rows are too few to bet on",) if few else (),
+        warnings=(f"too few rows to bet on: {n_bets}",) if few else (),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions
+from ..data.printing import number_of
 from ..data.progress import counted
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..notions import Target
@@ -68,7 +69,7 @@ class Null(ABC):
 
     def described(self, n_draws: int) -> str:
         """Number and kind of the draws, in words."""
-        return f"{n_draws} draws of {self.how}"
+        return f"{number_of(n_draws, 'draw')} of {self.how}"
 
     @abstractmethod
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[Any]:
@@ -233,11 +234,11 @@ class GroupSigns(Null):
     @property
     def how(self) -> str:
         """The draws in words."""
-        return f"the signs of {self.n_groups} groups"
+        return f"the signs of {number_of(self.n_groups, 'group')}"
 
     def described(self, n_draws: int) -> str:
         """Number of the signs, in words."""
-        return f"all {2**self.n_groups} of {self.how}" if self.listed else super().described(n_draws)
+        return f"all {2**self.n_groups} combinations of {self.how}" if self.listed else super().described(n_draws)
 
     @property
     def observed(self) -> FloatArray:

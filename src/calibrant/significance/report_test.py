@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..data.printing import number_of
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..estimators import ResidualKernel
 from ..estimators.base import Cells
@@ -198,7 +199,7 @@ class SumsTest:
             statistic=observed,
             pvalue=share_at_least(self._draws, observed),
             null=null,
-            name=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
+            name=f"smoothed residuals over ranks, {number_of(self._draws.size, 'draw')} of a calibrated model",
             n_samples=self.n_samples,
             details={"mean_of_draws": float(self._draws.mean())},
             draws=self._draws,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
+from ..data.printing import number_of
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
@@ -46,7 +47,7 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
         statistic=statistic,
         pvalue=share_at_least(draws, statistic) if known else float("nan"),
         null=f"the probabilities are calibrated ({question.notion})",
-        name=f"{reader!r} from sums, {draws.size} draws of a calibrated model",
+        name=f"{reader!r} from sums, {number_of(draws.size, 'draw')} of a calibrated model",
         n_samples=question.n_samples,
         details={"mean_of_draws": float(draws.mean())},
         draws=draws,

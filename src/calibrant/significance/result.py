@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.printing import equals
+from ..data.printing import equals, number_of
 from ..data.result import Picture
 from ..data.types import AnyArray, FloatArray
 
@@ -26,7 +26,7 @@ def few_groups(n_groups: int) -> tuple[str, ...]:
     if n_groups > _TOO_FEW:
         return ()
     least = float(least_pvalue(n_groups))
-    number = f"{n_groups} group" + "s" * (n_groups > 1)
+    number = number_of(n_groups, "group")
     return (f"too few groups to test at 5 %: with {number} no p-value can be below {least:.4g}",)
 
 

@@ -42,7 +42,7 @@ def _called(rule: Callable[[FloatArray, FloatArray], float], grid: GridMoments) 
     try:
         h = float(rule(grid.nodes[used], grid.count[used]))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"bandwidth must be a rule that makes a number of scores and weights: {error}") from error
+        raise TypeError(f"bandwidth must be a rule that returns a number for scores and weights: {error}") from error
     if not (np.isfinite(h) and h > 0):
         raise ValueError(f"bandwidth rule {rule!r} must return a positive finite number; got {received(h)}")
     return h

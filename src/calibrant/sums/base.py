@@ -130,7 +130,7 @@ class Sums:
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in declared if name not in but}
         for name, (one, two) in pairs.items():
             if declared[name][0].kind is None and one != two:
-                raise ValueError(f"{type(self).__name__} of different {name} cannot merge: {one} and {two}")
+                raise ValueError(f"{type(self).__name__} with different {name} cannot be merged: {one} and {two}")
         merging = ((name, declared[name][0].merge, pair) for name, pair in pairs.items())
         return {name: merge(*pair) for name, merge, pair in merging if merge is not None}
 
@@ -173,7 +173,7 @@ class Sums:
     @classmethod
     def _named(cls, data: dict[str, Any]) -> Self:
         """Sums without rows, from the identifying fields, which are removed from ``data`` (see :meth:`to_dict`)."""
-        raise ValueError(f"{cls.__name__} have no name of their own")
+        raise ValueError(f"{cls.__name__} cannot be restored by from_dict")
 
 
 def _at(values: Any, index: Any) -> Any:

@@ -178,7 +178,7 @@ class BinMoments(Sums):
         values, *flags, mapping = (data.pop(name) for name in ("edges", "uniform", "exact", "mapping"))
         edges = np.asarray(values)
         need(edges.ndim == 1 and edges.dtype.kind in "fi" and edges.size > 1, "edges must be a list of numbers")
-        need(np.diff(edges) > 0, "edges must ascend")
+        need(np.diff(edges) > 0, "edges must be strictly increasing")
         need(edges[0] <= 0 and edges[-1] >= 1 and np.isfinite(edges), "edges must cover [0, 1]")
         need([type(flag) is bool for flag in flags], "uniform and exact must be true or false")
         return cls.empty(Edges(edges.astype(np.float64), *flags), mapping)

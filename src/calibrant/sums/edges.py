@@ -14,6 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ..data.printing import number_of
 from ..data.types import AnyArray, FloatArray
 
 #: Scores are compared with edges up to this many rounding units of 1 in their dtype: 1 - x carries the rounding
@@ -58,7 +59,7 @@ class Edges:
 
     def __str__(self) -> str:
         inner = self.values[1:-1] if self.values.ndim == 1 and self.n_bins <= 10 else ""
-        return f"{self.n_bins} bins {inner}".rstrip()
+        return f"{number_of(self.n_bins, 'bin')} {inner}".rstrip()
 
     def __hash__(self) -> int:
         return self._hash

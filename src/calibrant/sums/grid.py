@@ -289,7 +289,7 @@ class GridMoments(Sums):
         """Raise ValueError unless these are possible counts of rows."""
         super().check()
         total, nodes = np.asarray(self.total), self.count.shape[-1]
-        need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
+        need(0 <= self.low < self.high <= 1, "low and high must satisfy 0 <= low < high <= 1")
         if self.node is None:
             need(nodes == self.cells + 1, "count must have one number per node")
         else:

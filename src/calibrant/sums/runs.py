@@ -124,7 +124,7 @@ class Runs(Sums):
         if not isinstance(other, Runs):
             return NotImplemented
         if len(self) != len(other):
-            raise ValueError(f"Runs of {len(self)} and of {len(other)} problems cannot merge")
+            raise ValueError(f"Runs of {len(self)} and of {len(other)} problems cannot be merged")
         row, score, *values = (
             np.concatenate([getattr(self, f), getattr(other, f)])
             for f in ("row", "scores", "weight", "outcome", "square")
@@ -152,9 +152,9 @@ class Runs(Sums):
     def check(self) -> None:
         """Raise ValueError unless these are possible runs of rows."""
         super().check()
-        need(self.bounds[0] == 0 and self.bounds[-1] == self.size, "bounds must be of these runs")
-        need(np.diff(self.bounds) >= 0, "bounds must ascend")
-        need((np.diff(self.scores) > 0) | (np.diff(self.row) > 0), "scores must ascend")
+        need(self.bounds[0] == 0 and self.bounds[-1] == self.size, "bounds must go from 0 to the number of runs")
+        need(np.diff(self.bounds) >= 0, "bounds must not decrease")
+        need((np.diff(self.scores) > 0) | (np.diff(self.row) > 0), "scores must increase within each problem")
         need((self.weight > 0) & (self.square > 0), "weight and square must be above 0")
         need(0 < self.eps < 1, "eps must lie between 0 and 1")
         need_within("outcome", self.outcome, self.weight)

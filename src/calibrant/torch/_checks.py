@@ -60,4 +60,4 @@ def check_probabilities(name: str, p: Tensor) -> None:
         off = (total - 1).abs()
         if off.max() > _SUM_TOLERANCE.get(p.dtype, 1e-4):
             row = int(off.argmax())
-            raise ValueError(f"rows of {name} must add up to 1; row {row} adds up to {total[row].item():.9g}")
+            raise ValueError(f"rows of {name} must sum to 1; row {row} sums to {total[row].item():.9g}")

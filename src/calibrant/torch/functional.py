@@ -548,7 +548,7 @@ def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tens
     logits, target = flattened(logits), target.reshape(-1).long()
     if torch.compiler.is_compiling():
         known = ((target >= 0) & (target < k)).all()
-        message = f"target must lie in 0 … {k - 1} in a compiled graph: leave rows to be ignored out before it"
+        message = f"target must lie in 0 … {k - 1} in a compiled graph: leave out ignored rows beforehand"
         torch._assert_async(known, message)
         return logits, target, Place(shape, None)
     valid = rows_that_count(target, k, ignore_index)

@@ -108,7 +108,7 @@ class Refinement(Metric):
         before = self.logits[0].shape[1] if isinstance(self.logits, list) and self.logits else k
         if k < 2 or k != before:
             raise ValueError(
-                f"logits must have {max(before, 2)} classes in dimension 1, as before, or 2 at least; got {k}"
+                f"logits must have {'at least 2' if k == before else before} classes in dimension 1 per batch; got {k}"
             )
         used = rows_that_count(codes, k, self.ignore_index)
         rows = flattened(logits.detach())[used]

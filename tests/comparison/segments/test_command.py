@@ -58,7 +58,7 @@ def test_all_other_columns_are_features(rows):
     frame.to_csv(folder / "rows.csv", index=False)
     ran = run(folder / "rows.csv", "--fail-if-found")
     assert ran.exit_code == 1
-    assert "left out: note (it names single rows" in ran.output.replace("\n", " ")
+    assert "left out: note (it identifies single rows" in ran.output.replace("\n", " ")
     calm = frame.assign(y_true=(np.random.default_rng(1).random(len(frame)) < frame["y_prob"]).astype(int))
     calm.to_csv(folder / "calm.csv", index=False)
     assert run(folder / "calm.csv", "--fail-if-found").exit_code == 0

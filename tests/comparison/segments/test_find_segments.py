@@ -116,7 +116,7 @@ def test_scores_right_in_the_segment_and_wrong_elsewhere():
     assert one.condition == "x is a"
     assert low <= 0 <= high
     assert one.gap_beyond > 0.05
-    assert "as given, scores may be right there" in one.summary
+    assert "the scores as given may be right there" in one.summary
 
 
 def test_of_a_segment_and_all_other_rows_those_with_the_worse_scores_are_named():
@@ -238,7 +238,7 @@ def test_new_rows_with_values_that_were_not_there():
         found.apply({"age": [60]})
     with pytest.raises(TypeError, match="kind"):
         found.apply({"age": ["old"], "region": ["north"]})
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal length"):
         found.apply({"age": [60], "region": ["north", "south"]})
 
 

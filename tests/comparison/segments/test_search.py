@@ -191,7 +191,7 @@ def test_a_category_of_many_values_keeps_the_frequent_ones():
     assert one.rare == distinct.size - 200
     assert "rare values" in of.notes[0]
     assert {*one.values} >= {*distinct[number > np.sort(number)[-200]]}
-    assert one.said(*one.candidates[-2]) == f"city is one of {one.rare:,} rare values"
+    assert one.said(*one.candidates[-2]) == f"city is one of the rare values ({one.rare:,})"
     # A value that was never seen is like the rare ones.
     assert one.codes(np.array(["c1", "elsewhere"]), "city").tolist() == [one.values.index("c1"), 200]
 

@@ -115,8 +115,8 @@ def compare_models(
     Every interval is ``middle ± t · se``; its p-value uses the same t, so the two agree. Units are rows, or groups.
 
     - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, each square divided by the other
-      units' share of the weight; the degrees of freedom are Kish's number of units minus one (the test of Diebold &
-      Mariano for independent units, with the correction of Bell & McCaffrey).
+      units' share of the weight; the degrees of freedom are Kish's number of units minus one, at least 1 (the test of
+      Diebold & Mariano for independent units, with the correction of Bell & McCaffrey).
     - *Squared calibration error*: over √n bins of equal counts, from products of residuals of different units, whose
       noise is uncorrelated. The middle is therefore unbiased up to the resolution of the bins, calibrated or not, and
       ``se`` includes the noise of squares, which remains where that of gaps vanishes. At most 4096 bins for all classes
@@ -204,7 +204,7 @@ def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str],
     if isinstance(y_true, Mapping):
         if y_probs is not None:
             raise TypeError(
-                "a mapping of Predictions says everything about the rows: y_probs must not be given with it"
+                "y_probs must not be given with a mapping of Predictions, which contain the labels and probabilities"
             )
         y_true, y_probs = None, y_true
     y_probs = models_of_frame(y_probs)
@@ -215,14 +215,14 @@ def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str],
         )
     names = [str(name) for name in y_probs]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError(f"y_probs must hold at least two models of different names; got {names}")
+        raise ValueError(f"y_probs must contain at least two models with different names; got {names}")
     alone = [isinstance(one, Predictions) for one in y_probs.values()]
     if any(alone) and not all(alone):
         raise TypeError(f"models must all be Predictions or all be arrays; {names[alone.index(False)]!r} is an array")
     if any(alone) and y_true is not None:
-        raise TypeError("Predictions have labels of their own: y_true must not be given with them")
+        raise TypeError("y_true must not be given with Predictions, which contain the labels")
     if not any(alone) and y_true is None:
-        raise TypeError("y_true must be given: the labels of the rows, unless every model is Predictions")
+        raise TypeError("y_true must be given (the labels of the rows), unless all models are Predictions")
     models: list[Predictions] = []
     for name, one in zip(names, y_probs.values(), strict=True):
         given = (one, None) if isinstance(one, Predictions) else (y_true, one)
@@ -239,7 +239,7 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
     """Predictions with the classes in the order of the first model's; ValueError names the difference."""
     if p.probs.ndim != first.probs.ndim:
         raise ValueError(
-            f"models must have probabilities of one shape; {first_name!r} has {first.probs.shape}, {name!r} has "
+            f"models must have probabilities of the same shape; {first_name!r} has {first.probs.shape}, {name!r} has "
             f"{p.probs.shape}"
         )
     if set(p.classes) != set(first.classes):

@@ -13,6 +13,7 @@ from ...data.checks import check_choice
 from ...data.printing import (
     half_width,
     known,
+    number_of,
     printable,
     pvalue_text,
     shorten,
@@ -80,7 +81,7 @@ class ComparedModel(Result):
     [('a', 0.075), ('b', 0.025)]
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the comparison draws it."
 
     name: str
     measures: Mapping[str, float]
@@ -136,7 +137,7 @@ class Difference(Result):
     0.05
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the comparison)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the comparison draws it."
 
     measure: str
     model: str
@@ -240,7 +241,7 @@ class ModelComparison(Picture, Paged):
                 low, high = d.interval
                 turned = Interval(-high, -low)
                 return replace(d, model=model, other=other, value=-d.value, corrected=-d.corrected, interval=turned)
-        raise ValueError(f"{model!r} and {other!r} were not compared; pairs are of {[m.name for m in self.models]}")
+        raise ValueError(f"{model!r} and {other!r} were not compared; compared models: {[m.name for m in self.models]}")
 
     def _text(self) -> str:
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
@@ -345,7 +346,7 @@ class ModelComparison(Picture, Paged):
             apart = sum(d.better is not None for d in found)
             name = f"Differences of the {measure_text(measure)}" if k == 0 else measure_text(measure)
             if k > 0:
-                name += f" ({apart or 'none'} of {len(found)} pair{'s' * (len(found) > 1)} differ{'s' * (apart == 1)})"
+                name += f" ({apart or 'none'} of {number_of(len(found), 'pair')} differ{'s' * (apart == 1)})"
             note = f"* the models differ at {1 - self.level:.3g}. {self._note('here')}" if k == 0 else ""
             out.append(Section(name, told, [d.better is not None for d in found], note, folded=k > 0))
         return out

@@ -94,7 +94,7 @@ class Feature:
     def of_values(self, kind: str, values: Any, shown: str) -> AnyArray:
         """Codes of values that were read."""
         if kind != self.kind:
-            raise TypeError(f"{shown} must be of the kind that segments were found with ({self.kind}); got {kind}")
+            raise TypeError(f"{shown} must be of the same kind as in the search for segments ({self.kind}); got {kind}")
         if self.ordered:
             codes = np.searchsorted(self.cuts, values, side="right")
             codes[np.isnan(values)] = self.missing
@@ -110,7 +110,7 @@ class Feature:
             return f"{name} is missing"
         if not self.ordered:
             if low == len(self.values):
-                return f"{name} is one of {self.rare:,} rare values"
+                return f"{name} is one of the rare values ({self.rare:,})"
             return f"{name} is {printable(names_of(self.values)[low])}"
         if low == 0 and high == self.missing:
             return f"{name} is known"
@@ -179,7 +179,7 @@ def read_features(
             left[name] = f"it determines the outcome{' of ' + leaks[0] if leaks[0] else ''}: does it leak the label?"
             continue
         if feature.rare:
-            notes.append(f"{printable(name)}: {feature.rare:,} rare values are taken together")
+            notes.append(f"{printable(name)}: rare values are combined ({feature.rare:,})")
         each.append(feature)
         codes.append(coded)
     table = np.stack(codes) if codes else np.zeros((0, n_rows), dtype=np.uint8)
@@ -191,7 +191,7 @@ def codes_of_rows(each: Sequence[Feature], wanted: Iterable[int], X: Any, argume
     columns = dict(named_columns(X, argument, "feature"))
     lengths = {len(check_column(column, f"{argument}[{name!r}]")) for name, column in columns.items()}
     if len(lengths) != 1:
-        raise ValueError(f"{argument} must have columns of one length; got {sorted(lengths)}")
+        raise ValueError(f"{argument} must have columns of equal length; got {sorted(lengths)}")
     codes = np.zeros((len(each), lengths.pop()), dtype=np.uint8)
     for at in wanted:
         if (name := each[at].name) not in columns:
@@ -308,7 +308,7 @@ def _categories(name: str, read: Subgroups) -> Feature | str:
     if len(values) == 1:
         return "it is constant"
     if len(known) > max(LEVELS, _NAMING * number[known].sum()) or len(known) == number[known].sum() > FINE:
-        return "it names single rows: nearly all values are different"
+        return "it identifies single rows: nearly all values are different"
     kept = known
     if len(known) > LEVELS:
         kept = sorted(sorted(known, key=lambda i: (-int(number[i]), i))[:LEVELS])

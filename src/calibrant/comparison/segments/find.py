@@ -144,7 +144,7 @@ def find_segments(
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     if chosen.vector:
-        raise ValueError(f"notion must be of one score per problem; {chosen.name!r} is of vectors: use 'classwise'")
+        raise ValueError(f"notion must have one score per problem; {chosen.name!r} has vectors: use 'classwise'")
     problems = list(_problems(chosen, p))
     several = len(problems) > 1
     names = [str(rows.label) if several else "" for rows in problems]
@@ -160,9 +160,9 @@ def find_segments(
         notes += few_groups(p.n_groups)
     tested = (simulate if way == "simulate" else split)(features, problems, options, rng) if features.each else []
     if not features.each:
-        notes.append("no feature is left to be searched")
+        notes.append("no feature is left to search")
     elif not tested:
-        notes.append("nothing could be tested: outcomes are all alike or separated by the scores, or rows are too few")
+        notes.append("nothing could be tested: outcomes are all equal or separated by the scores, or rows are too few")
     masks = [features.mask(one.conditions) for one in tested]
     return SegmentReport(
         tested=tuple(_segments(tested, masks, features, problems, options.level, (chosen, p))),

@@ -14,6 +14,7 @@ from ...data.printing import (
     half_width,
     known,
     nouns_of,
+    number_of,
     printable_lines,
     pvalue_text,
     signed,
@@ -28,8 +29,8 @@ from .features import Condition, Feature, codes_of_rows, within
 #: Most segments that a summary names, and most left-out features that a text names.
 _NAMED, _LEFT = 3, 5
 _WAYS = {
-    "simulate": "searched in all rows; p-values and intervals by the same search on drawn outcomes",
-    "split": "searched in one half of the rows; numbers, p-values (Holm) and intervals of the other",
+    "simulate": "searched in all rows; p-values and intervals by the same search on simulated outcomes",
+    "split": "searched in one half of the rows; numbers, p-values (Holm) and intervals from the other",
 }
 
 
@@ -84,7 +85,7 @@ class Segment(Result):
     ('region is south', 0.005)
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     condition: str
     label: Label
@@ -109,9 +110,9 @@ class Segment(Result):
         size = known(abs(self.gap_beyond), half_width(low, high))
         told = f"Where {self.condition}, outcomes are {side} frequent than at the same scores overall, by {size}"
         if self.beyond:
-            told += f", beyond what {' and '.join(map(repr, self.beyond))} explains"
+            told += f", beyond the effect of {' and '.join(map(repr, self.beyond))}"
         gap = with_ends(self.gap, self.gap_interval, signed)
-        zero = ": as given, scores may be right there" if low <= 0 <= high else ""
+        zero = ": the scores as given may be right there" if low <= 0 <= high else ""
         return f"{told} (adjusted p {equals(self.adjusted)}). Observed minus predicted is {gap}{zero}."
 
 
@@ -224,7 +225,7 @@ class SegmentReport(Picture, Paged):
         if not found:
             least = min((one.adjusted for one in self.tested), default=float("nan"))
             told = f" (smallest adjusted p {equals(least)})" if least == least else ""
-            return f"No segment was found where the model is wrong beyond what holds for all rows{told}."
+            return f"No segment was found where the model is wrong beyond its overall miscalibration{told}."
         if len(found) == 1:
             return found[0].summary
         named = [f"{one.condition} ({signed(one.gap_beyond, half_width(*one.gap_interval))})" for one in found[:_NAMED]]
@@ -237,7 +238,7 @@ class SegmentReport(Picture, Paged):
     def _text(self) -> str:
         about = "" if self.label is None else f", {nouns_of(self.notion).of(self.label)}"
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
-        number = f"{self.n_samples:,} rows{groups}, {len(self.features):,} feature{'s' * (len(self.features) != 1)}"
+        number = f"{self.n_samples:,} rows{groups}, {number_of(len(self.features), 'feature')}"
         head = f"{self.title}{about}: {number}, {100 * self.level:g} % intervals"
         return printable_lines("\n".join([head, *self._table(), *(f"  {text}" for text in self._said())]))
 
@@ -275,7 +276,7 @@ class SegmentReport(Picture, Paged):
             out.append("gap: observed minus predicted; beyond: observed minus expected at the same scores")
         out += [self.named(one) for one in self.segments[_NAMED:]]  # which the summary does not, and a table may cut
         told = (one for one in self.segments if one.beyond)
-        out += [f"{one.condition}: beyond what {' and '.join(map(repr, one.beyond))} explains" for one in told]
+        out += [f"{one.condition}: beyond the effect of {' and '.join(map(repr, one.beyond))}" for one in told]
         left = [f"{name} ({why})" for name, why in self.left_out.items()]
         more = f" and {len(left) - _LEFT:,} more" if len(left) > _LEFT else ""
         if left:

@@ -423,7 +423,7 @@ def _column(
         if groups_of is not None and (least := float(least_pvalue(few := int(groups_of[i])))) > smallest:
             notes += few_groups(few) or [f"rows of {few} groups: no p-value can be below {least:.2g}"]
         if not spread[i] > 0 and not off[i] > 0:
-            notes.append("all scores are 0 or 1, and all are right: there is nothing to test")
+            notes.append("all scores are 0 or 1, and all are correct: there is nothing to test")
         subgroups[place] = replace(
             subgroups[place],
             base_rate=outcomes / weight,

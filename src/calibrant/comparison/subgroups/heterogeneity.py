@@ -284,7 +284,7 @@ def heterogeneity(
         how = null.described(n_draws)
         if groups is None and many and pvalue * (1 + n_draws) <= 1:
             pvalue = min(pvalue, _range_tails(cells, pooled))
-            how = "sums of outcomes over time, their tails"
+            how = "tails of the sums of outcomes over time"
     name = f"score test of subgroup intercepts, {how}"
     n_groups = None if groups is None else groups.n_groups or len(groups.bent)
     return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)

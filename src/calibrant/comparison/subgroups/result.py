@@ -70,7 +70,7 @@ class Subgroup(Result):
     ('north', True)
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     name: str
     value: Label
@@ -121,7 +121,7 @@ class SubgroupDifference(Result):
     ['north', 'south']
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     first: str
     second: str
@@ -165,7 +165,7 @@ class SubgroupColumn(Result):
     ('region', ['north', 'south'])
     """
 
-    _unpictured: ClassVar[str] = "No picture: it is part of one (plot() of the report)."
+    _unpictured: ClassVar[str] = "No picture: plot() of the report draws it."
 
     name: str
     subgroups: tuple[Subgroup, ...]
@@ -281,7 +281,7 @@ class SubgroupReport(Picture, Paged):
         off = sorted(self.rejected, key=lambda subgroup: subgroup.adjusted)
         n = len(self.subgroups)
         if not off:
-            said = f"None of the {n:,} subgroups is significantly miscalibrated at {1 - self.level:.3g}."
+            said = f"No subgroup (of {n:,}) is significantly miscalibrated at {1 - self.level:.3g}."
         else:
             named = [f"{g.name} ({_way(g)}error {known(g.error, half_width(*g.error_interval))})" for g in off[:_NAMED]]
             more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
