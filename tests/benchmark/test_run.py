@@ -150,7 +150,7 @@ def test_killed_and_resumed_is_the_same(reference, tmp_path):
     assert len(list((folder / "pieces").glob(".*.tmp"))) == 1  # what was being written
     assert not (folder / "results.parquet").exists()
     assert numbers(load(folder)).equals(numbers(frame.join(load(folder), on=KEYS, how="semi", maintain_order="left")))
-    with pytest.raises(ValueError, match="hold"):
+    with pytest.raises(ValueError, match="does not contain results yet"):
         load(tmp_path / "nothing")
     resumed = run(out=folder, config=TINY, n_jobs=1, estimators=SOME, progress=False)
     assert numbers(resumed).equals(numbers(frame))
