@@ -62,7 +62,7 @@ assumes that each score keeps its meaning:
 |---|---|---:|---|
 {months}
 
-{expected_said} The scores themselves have not shifted, so this change cannot be
+{expected_said} The scores themselves have not shifted, so the changes cannot be
 seen without labels: [expected_performance.md](expected_performance.md#what-nobody-can-see).
 
 ## Is recalibration worth it?
@@ -150,7 +150,7 @@ def main() -> None:
         months="\n".join(months),
         expected_said=f"{inside} of {len(months)} intervals cover the actual score.",
         repair="\n".join(repair),
-        repair_said=f"Last month's calibrator lowers the log-loss in {better} of {len(repair)} months, because one\n"
+        repair_said=f"Last month's calibrator lowers the log-loss in {better} of {len(repair)} months only: one\n"
         "month's weather says little about the next. This model lacks a feature, not a calibrator.",
     )
     (docs / "flights.md").write_text(text, encoding="utf-8")

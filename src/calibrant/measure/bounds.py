@@ -163,7 +163,8 @@ def _parts(problems: list[Problem], *, shared: bool) -> Iterator[Part]:
 def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> float:
     """Lower bound, of level ``1 - delta``, of the mean over rows of ``|gap|`` (for K classes, of half its sum).
 
-    Cost O(orders · n log n) per class; four orders of the rows, one beyond 10⁵ rows.
+    Cost O(orders · n log n) per class; four orders of the rows up to 50,000 rows in all classes together, one beyond
+    10⁵.
     """
     from scipy.optimize import brentq
     from scipy.special import logsumexp

@@ -174,8 +174,8 @@ def estimate(
     bets on the sign of the gap, learnt from earlier rows, win more than chance allows. Without an assumption the upper
     end is near the mean of ``|outcome - score|`` (lower for repeated scores), since without repeated scores
     deterministic outcomes are indistinguishable from random ones. ``.calibrated`` is None. See docs/assumptions.md for
-    theorems, proofs and simulated coverage. Cost O(n log n) per class and per order of the rows: four orders, one
-    beyond 10⁵ rows.
+    theorems, proofs and simulated coverage. Cost O(n log n) per class and per order of the rows: four orders up
+    to 50,000 rows in all classes together, one beyond 10⁵.
 
     Examples
     --------
