@@ -331,3 +331,13 @@ def test_evidence_stays_short(parts, monkeypatch):
     found = parts["status"].words()
     assert len(found) > 40
     assert sum(found.values()) < 25_000, sorted(found.items(), key=lambda one: -one[1])[:5]
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_bars_of_shares_end_at_0_and_100(monkeypatch, share):
+    monkeypatch.syspath_prepend(str(ROOT))
+    dots = importlib.import_module("benchmarks.charts").dots
+    drawn = dots(["a", "b", "c"], {"one": [(99.0, 1.0), (50.0, 2.0), (0.0, 3.0)]}, "samples, %", share=share)
+    (bars,) = drawn.axes[0].collections
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    np.testing.assert_allclose(ends, [[97, 100], [46, 54], [0, 6]] if share else [[97, 101], [46, 54], [-6, 6]])

@@ -409,5 +409,5 @@ def as_sample(
         "input": None if input == "probability" else input,
     }
     if extra := [name for name, value in given.items() if value is not None]:
-        raise TypeError(f"Predictions contain all about the rows: {', '.join(extra)} must not be given with them")
+        raise TypeError(f"{', '.join(extra)} must not be given with Predictions: as_predictions() takes them")
     return CalibrationSample.of(scores)

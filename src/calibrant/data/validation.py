@@ -171,7 +171,7 @@ def as_predictions(
             "ignore_index": ignore_index,
         }  # fmt: skip
         if extra := [name for name, value in beside.items() if value is not None]:
-            raise TypeError(f"Predictions contain all about the rows: {', '.join(extra)} must not be given with them")
+            raise TypeError(f"{', '.join(extra)} must not be given with Predictions: as_predictions() takes them")
         return y_true
     if isinstance(y_prob, Predictions):
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, without y_prob")

@@ -196,7 +196,7 @@ class ExpectedPerformance(MeasuresDrawn, Paged):
         if self.prior is not None:
             return "Valid if only base rates have changed."
         if not self.n_reference:
-            return "Valid if the calibrated probabilities are right; the interval excludes their own uncertainty."
+            return "Valid if the calibrated probabilities are right; the interval does not include their uncertainty."
         same = "Valid if outcomes at equal scores are as frequent as in the reference."
         if not self.shifted:
             return same
