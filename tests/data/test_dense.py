@@ -190,5 +190,5 @@ def test_what_is_refused(change, error, words):
 def test_predictions_say_everything():
     z, y = images()
     done = cal.as_predictions(y, softmax(z))
-    with pytest.raises(TypeError, match="ignore_index must not be given with them"):
+    with pytest.raises(TypeError, match="ignore_index must not be given with Predictions"):
         cal.as_predictions(done, ignore_index=255)

@@ -193,7 +193,7 @@ def test_labels_that_are_none(y, kind, text):
 
 
 def test_predictions_are_not_labels():
-    refused(TypeError, "y_prob must not be given with them", as_predictions([0, 1, 1, 0], P))
+    refused(TypeError, "y_prob must not be given with Predictions", as_predictions([0, 1, 1, 0], P))
 
 
 # ---- frames: columns have names --------------------------------------------------------------------------------
