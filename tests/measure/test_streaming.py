@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from tests.contract import naive
 
 
 def binary(n=3000, seed=0):
@@ -280,6 +281,27 @@ def test_one_piece_of_groups_is_what_is_found_at_once(notion, weights):
         assert tuple(got.interval) == pytest.approx(tuple(want.interval), rel=1e-12)
     alone = cal.Accumulator(notion=notion).update(y, p, w)
     assert acc.question().size < 0.9 * alone.question().size
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weights", [None, "whole", "relative"])
+def test_what_the_cells_hold_exactly_is_that_of_the_rows(weights, grouped):
+    """One score per cell: nothing is rounded, not even what the sizes of bins and the parts of design effects are."""
+    y, p, group = clustered()
+    rng = np.random.default_rng(3)
+    p = np.round(p * 4096) / 4096
+    w = {None: None, "whole": rng.integers(0, 3, y.size), "relative": rng.random(y.size)}[weights]
+    group = group if grouped else None
+    acc = cal.Accumulator().update(y, p, w, groups=group)
+    sample = naive.Sample.of(p.tolist(), y.tolist(), w)
+    about = {"sample_weight": w, "groups": group, "random_state": 0, "n_resamples": 50}
+    for estimator in (cal.Binned(15, "quantile"), cal.Binned(8, "quantile", "linear"), cal.estimators.Sweep()):
+        got, want = acc.estimate(estimator, n_resamples=50), cal.estimate(y, p, estimator=estimator, **about)
+        if isinstance(estimator, cal.Binned):
+            by_hand = naive.binned(estimator.n_bins, "quantile", estimator.mapping)(sample, 1)
+            assert got.value == pytest.approx(by_hand, rel=1e-9), estimator
+        for name in ("value", "corrected", "interval"):
+            assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9), (estimator, name)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

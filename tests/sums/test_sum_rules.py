@@ -8,7 +8,7 @@ import pytest
 from calibrant.data.problem import Problem
 from calibrant.sums import GridMoments, Runs
 from calibrant.sums.edges import fixed_edges
-from calibrant.sums.quantiles import _MANY, quantile_edges
+from calibrant.sums.quantiles import _MANY, QuantileBins, quantile_edges
 from calibrant.sums.smoothing import spectrum
 
 
@@ -103,3 +103,16 @@ def test_quantile_edges_of_many_scores_are_those_of_few(leftovers, ends):
     want = quantile_edges(scores, np.ones(n), 13, leftovers=leftovers).values
     np.testing.assert_array_equal(found, want)
     assert {0.4, 0.6} < set(found.tolist())
+
+
+def test_quantile_bins_of_many_rows_keep_the_parts_of_design_effects(monkeypatch):
+    """Bins looked up by sorted scores hold the same sums, side by side, as those of equal scores."""
+    rng = np.random.default_rng(0)
+    rows = several(rng.random(60), rng.integers(0, 2, 60), [0, 20, 60])
+    rows = replace(rows, design=(2.0, 3.0), effects=rng.uniform(1, 4, (2, 5)))
+    few = QuantileBins(4).of(rows)
+    monkeypatch.setattr("calibrant.sums.quantiles._MANY", 1)
+    many = QuantileBins(4).of(rows)
+    np.testing.assert_allclose(many.parts, rows.effects * [[20], [40]], rtol=1e-12)
+    for name in ("weight", "score", "outcome", "square", "parts"):
+        np.testing.assert_allclose(getattr(many, name), getattr(few, name), rtol=1e-12)

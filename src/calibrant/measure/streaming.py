@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -446,8 +445,7 @@ class Accumulator(SumsOfRows, Printable):
             if need in part:
                 found = part[need]
             elif held.histogram in part:
-                rows = part[held.histogram][0].as_rows(held.domain)
-                found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
+                found = estimator.summarize(part[held.histogram].as_rows(held.domain))
             else:
                 raise ValueError(
                     f"{estimator!r} needs sums that were not kept, or the rows: pass estimators=[{estimator!r}] to the "

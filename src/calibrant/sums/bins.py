@@ -15,6 +15,7 @@ from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary
 from .base import Sums, as_often, common, number_as_often, summed
 from .edges import Edges
+from .runs import DistinctScores, Runs
 
 #: Rows processed at a time, so that temporary arrays fit into the cache.
 _TILE, _LONG_TILE = 1 << 15, 1 << 16
@@ -159,14 +160,22 @@ class BinMoments(Sums):
     def as_rows(self, domain: tuple[float, float]) -> Problem:
         """Approximate samples of one problem: the positives and negatives of each bin at its mean score."""
         used = self.weight > 0
+        weight, positive, square = self.weight[used], self.outcome[used], self.square[used]
         score = np.clip(self.mean_score[used], *domain)
-        positive = self.outcome[used]
-        outcomes = np.repeat([1.0, 0.0], score.size)
-        weights = np.concatenate([positive, self.weight[used] - positive])
-        # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
-        if not self.integral and used.any():
-            weights *= self.weight.sum() / self.square.sum()
-        return Problem(np.tile(score, 2), outcomes, weights, True, domain)
+        whole = self.integral or (self.parts is not None and not (weight % 1).any())
+        total, squares = (float(v.sum()) if used.any() else 1.0 for v in (weight, square))
+        # Sums of relative weights have squares that say nothing: as many rows as say the same are taken instead.
+        unit = 1.0 if whole else total / squares
+        about: dict[str, Any] = {"starts": np.array([0, 2 * score.size]) if self.shape else None}
+        if self.parts is not None:
+            about |= {"design": unit * squares / total, "effects": unit / total * np.atleast_2d(self.parts)}
+        weights = unit * np.concatenate([positive, weight - positive])
+        rows = Problem(np.tile(score, 2), np.repeat([1.0, 0.0], score.size), weights, True, domain, **about)
+        if not self.integral:  # by score the squares are known
+            n, bounds = np.atleast_1d(self.n_samples), np.array([0, score.size])
+            seen = (n, whole, domain, rows.eps, bounds, self.n_samples, self.parts is not None, self.parts)
+            rows._kept[DistinctScores()] = Runs(score, weight, positive, square, *seen)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain lists and numbers, for JSON."""

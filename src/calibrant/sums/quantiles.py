@@ -270,7 +270,8 @@ def joined(moments: Sequence[BinMoments]) -> BinMoments:
 
     weight, score, outcome, square, repeat = map(table, ("weight", "score", "outcome", "square", "repeat"))
     n, integral = np.array([m.n_samples for m in moments]), all(m.integral for m in moments)
-    return BinMoments(edges, moments[0].mapping, weight, score, outcome, square, repeat, n, integral)
+    parts = None if moments[0].parts is None else np.array([m.parts for m in moments])
+    return BinMoments(edges, moments[0].mapping, weight, score, outcome, square, repeat, n, integral, parts)
 
 
 def quantile_edges(
