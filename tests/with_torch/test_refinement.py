@@ -114,6 +114,40 @@ def test_bad_batches_leave_the_state_alone(change, words):
     assert len(metric.logits) == len(metric.target) == 1
 
 
+def one_of_two(rank, folder):
+    """A process with some of the rows, in float32 in one of them, or with all, or with none."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    z, y = sample(1000)
+    for cut in (700, 1000, 0):
+        metric = Refinement()
+        rows = slice(0, cut) if rank == 0 else slice(cut, 1000)
+        for start in range(rows.start, rows.stop, 150):
+            batch = slice(start, min(start + 150, rows.stop))
+            metric.update(z[batch].float() if rank else z[batch], y[batch])
+        torch.save((metric.parts(), metric.compute(), sum(map(len, metric.target))), f"{folder}/{rank} {cut}")
+    metric = Refinement()
+    assert torch.isnan(metric.compute())  # nothing anywhere
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(tmp_path):
+    torch.multiprocessing.spawn(one_of_two, (str(tmp_path),), nprocs=2)
+    z, y = sample(1000)
+    whole = Refinement()
+    whole.update(z, y)
+    for rank in range(2):
+        for cut in (700, 1000, 0):
+            parts, value, own = torch.load(tmp_path / f"{rank} {cut}", weights_only=False)
+            torch.testing.assert_close(list(parts), list(whole.parts()), atol=1e-6, rtol=0, check_dtype=False)
+            assert parts.loss.item() == pytest.approx(cross_entropy(z, y).item(), abs=1e-6)
+            assert value == parts.refinement
+            assert own == (cut if rank == 0 else 1000 - cut)  # its own rows again, to go on with
+
+
 def test_bad_parts():
     with pytest.raises(ValueError, match="loss must be one of 'log-loss', 'brier'"):
         Refinement(loss="l1")

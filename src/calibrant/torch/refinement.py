@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torchmetrics import Metric
+from torchmetrics.utilities.distributed import gather_all_tensors
 
 from ..data.checks import check_choice, check_int, check_type
 from ._checks import check_pair, flattened, rows_that_count
@@ -81,6 +82,7 @@ class Refinement(Metric):
     full_state_update = False
     logits: list[Tensor]
     target: list[Tensor]
+    _found: LossParts
 
     def __init__(
         self, scaler: Scaler | None = None, loss: str = "log-loss", *, ignore_index: int | None = -100, **kwargs: Any
@@ -119,21 +121,38 @@ class Refinement(Metric):
 
     def compute(self) -> Tensor:
         """Mean loss after the scaler's fit; NaN before the first row."""
-        return self.parts().refinement
+        self._found = self._fitted()
+        return self._found.refinement
 
     def parts(self) -> LossParts:
-        """Mean loss of the rows added here, its refinement and its calibration part.
+        """Mean loss of all rows, those of all processes included, its refinement and its calibration part.
 
         Returns
         -------
         LossParts
             ``loss``, ``refinement`` and ``calibration``, scalars; NaN before the first row.
         """
-        logits, target = (torch.cat(list(v)) if len(v) else None for v in (self.logits, self.target))
-        if logits is None or target is None or not len(target):
+        self.compute()
+        return self._found
+
+    def _fitted(self) -> LossParts:
+        # Lists, which torchmetrics makes a tensor of all processes.
+        logits, target = (torch.cat(v) if isinstance(v, list) and v else v for v in (self.logits, self.target))
+        if not isinstance(logits, Tensor) or not isinstance(target, Tensor) or not len(target):
             nothing = torch.full((), torch.nan, device=self.device)
             return LossParts(nothing, nothing, nothing)
         with torch.no_grad():
             scaled = deepcopy(self.scaler).fit(logits, target)(logits)
             loss, refinement = (_LOSSES[self.loss](z, target) for z in (logits, scaled))
         return LossParts(loss, refinement, loss - refinement)
+
+    def _sync_dist(self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any = None) -> None:
+        """As torchmetrics does, with states of the others' type and width in a process without rows."""
+        group = process_group or self.process_group
+        own = [self.logits[0].shape[1], self.logits[0].dtype == torch.float64] if self.logits else [0, 0]
+        each = dist_sync_fn(torch.tensor(own, device=self.device), group=group)
+        k, wide = torch.stack(each).amax(dim=0).tolist()
+        about: dict[str, Any] = {"dtype": torch.float64 if wide else torch.float32, "device": self.device}
+        self.logits = [z.to(about["dtype"]) for z in self.logits] or [torch.empty((0, k), **about)]
+        self.target = self.target or [torch.empty(0, dtype=torch.int64, device=self.device)]
+        super()._sync_dist(dist_sync_fn, process_group)
