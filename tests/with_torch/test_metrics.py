@@ -1,5 +1,7 @@
 """The streaming metric against the core on all rows at once."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -323,7 +325,7 @@ def test_sums_have_two_precisions():
 
 
 def one_of_two(rank, folder):
-    """A process that sees every other row; both compute the error of all."""
+    """A process that sees every other row; both have the error, the curves and the number of all."""
     import torch.distributed as dist
 
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
@@ -331,7 +333,21 @@ def one_of_two(rank, folder):
     for dtype in (torch.float64, torch.float32):
         metric = CalibrationError(cal.EmpiricalBayes(), "classwise", 4, average=None).set_dtype(dtype)
         metric.update(p[rank::2], y[rank::2])
-        torch.save((metric.compute().double(), int(metric.samples)), f"{folder}/{rank} {dtype}")
+        curves = {k: (c.observed, c.count) for k, c in metric.reliability_curve().items()}
+        found = metric.compute().double(), metric.samples, curves, int(metric.rows)
+        torch.save(found, f"{folder}/{rank} {dtype}")
+        if rank == 0:  # the other does not take part in what was exchanged
+            assert metric.samples == 500
+            assert np.array_equal(metric.reliability_curve()[2].observed, curves[2][0])
+    metric = CalibrationError(cal.Binned(15), "classwise", 4)
+    if rank == 0:
+        metric.update(p, y)
+    assert (metric.samples, metric.reliability_curve()[3].count.sum()) == (500, 500)
+    if importlib.util.find_spec("matplotlib") is not None:
+        assert len(np.ravel(metric.plot()[1])) == 4
+    metric = CalibrationError(cal.Binned(15 + rank), num_classes=4)
+    with pytest.raises(ValueError, match=r"the same number of bins .*; got 15 and 16"):
+        metric.samples  # noqa: B018  # it exchanges sums
     dist.barrier()
     dist.destroy_process_group()
 
@@ -343,6 +359,64 @@ def test_two_processes_equal_one(tmp_path):
     whole.update(*sample())
     for rank in range(2):
         for dtype, near in ((torch.float64, 1e-13), (torch.float32, 1e-6)):
-            value, own = torch.load(tmp_path / f"{rank} {dtype}")
+            value, n, curves, own = torch.load(tmp_path / f"{rank} {dtype}", weights_only=False)
             torch.testing.assert_close(value, whole.compute(), atol=near, rtol=0)
-            assert own == 250
+            assert (n, own) == (500, 250)
+            for k, curve in whole.reliability_curve().items():
+                np.testing.assert_allclose(curves[k][0], curve.observed, atol=1e-4 if near > 1e-9 else 1e-9)
+                np.testing.assert_allclose(curves[k][1], curve.count, rtol=1e-5)
+
+
+CONFIGURATIONS = [
+    ((cal.Binned(15), "confidence", 4), ("auto", "confidence", 4), r"number of bins \(0: a grid\) .*; got 15 and 0"),
+    ((cal.Binned(15), "confidence", 4), (cal.Binned(10), "confidence", 4), "number of bins .*; got 15 and 10"),
+    (("auto", "confidence", 100), ("auto", "confidence", 4), "num_classes .*; got 100 and 4"),
+    (("auto", "classwise", 4), ("auto", "multilabel", 4), "notion .*; got 'classwise' and 'multilabel'"),
+    ((cal.Binned((0, 0.3, 1)), "confidence", 4), (cal.Binned((0, 0.4, 1)), "confidence", 4), "edges of bins .*; got"),
+]
+
+
+@pytest.mark.parametrize(("given", "own", "words"), CONFIGURATIONS)
+def test_sums_of_another_problem_are_refused(given, own, words):
+    rng = np.random.default_rng(0)
+    source, metric = CalibrationError(*given), CalibrationError(*own)
+    for one in (source, metric):
+        p = torch.tensor(rng.dirichlet(np.ones(one.num_classes), 50))
+        y = torch.tensor(rng.integers(2, size=p.shape) if one.several else rng.integers(one.num_classes, size=50))
+        one.update(p, y)
+        one.persistent(True)
+    before = metric.compute()
+    model = torch.nn.ModuleDict({"metric": metric})
+    with pytest.raises(ValueError, match=f"states must have the same {words}"):
+        model.load_state_dict({f"metric.{key}": value for key, value in source.state_dict().items()})
+    for incoming in (source, source.metric_state):
+        with pytest.raises(ValueError, match=f"states must have the same {words}"):
+            metric.merge_state(incoming)
+    assert CalibrationError(*own).load_state_dict(metric.state_dict())  # as it was
+    metric._computed = None
+    assert torch.equal(metric.compute(), before)
+
+
+def test_sums_of_the_same_problem_are_loaded_and_merged(tmp_path):
+    p, y = sample()
+    one = CalibrationError(cal.Binned(15), num_classes=4)
+    one.persistent(True)
+    one.update(p[:200], y[:200])
+    torch.save(one.state_dict(), tmp_path / "state.pt")
+    # Another norm, another use of the same sums; in place of rows whose error was computed.
+    other = CalibrationError(cal.Binned(15, debias=True), num_classes=4, norm=2)
+    other.update(p, y)
+    other.compute()
+    other.load_state_dict(torch.load(tmp_path / "state.pt"))
+    about = {"labels": range(4), "notion": "confidence", "norm": 2, "estimator": cal.Binned(15, debias=True)}
+    expected = cal.calibration_error(y[:200].numpy(), p[:200].numpy(), **about)
+    assert (other.compute().item(), other.samples) == (pytest.approx(expected, abs=1e-12), 200)
+    rest = CalibrationError(cal.Binned(15), num_classes=4)
+    rest.update(p[200:], y[200:])
+    other.merge_state(rest)
+    other.update(p[:0], y[:0])
+    expected = cal.calibration_error(y.numpy(), p.numpy(), **about)
+    assert (other.compute().item(), other.samples) == (pytest.approx(expected, abs=1e-12), 500)
+    assert not CalibrationError(num_classes=4).state_dict()
+    weighted, plain = (CalibrationError("auto", notion, 4) for notion in ("multilabel:weighted", "multilabel"))
+    plain.merge_state(weighted)

@@ -84,6 +84,11 @@ class StreamedSums(ABC):
     rows: int
     size: int
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Number of bins and a checksum of their edges; zeros for a grid."""
+        return 0, 0
+
     def empty(self, problems: int) -> Tensor:
         """Pairs without rows, (2, problems, rows, size)."""
         return torch.zeros((2, problems, self.rows, self.size), dtype=torch.float64)
@@ -151,6 +156,10 @@ class _Bins(StreamedSums):
     @property
     def size(self) -> int:  # type: ignore[override]  # of a field in the base class
         return self.edges.n_bins
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.edges.n_bins, hash(self.edges)
 
     def read(self, sums: FloatArray) -> BinMoments:
         weight, score, outcome = sums[:, 0], sums[:, 1], sums[:, 2]

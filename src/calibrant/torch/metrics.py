@@ -22,7 +22,18 @@ from ._sums import added, as_double, as_pair, resolved, sums_named
 
 _AVERAGES = {"multilabel": "macro", "multilabel:micro": "micro", "multilabel:weighted": "weighted"}
 NOTIONS = ("confidence", "classwise", "class-specific", *_AVERAGES)
+#: What the numbers of the state "problem" are.
+_PROBLEM = ("notion", "num_classes", "number of bins (0: a grid)", "edges of bins (their checksum)")
 _DTYPES = {name: value for value in (torch.float32, torch.float64) for name in (value, str(value), str(value)[6:])}
+
+
+def _one_problem(stacked: Tensor) -> Tensor:
+    """The problem (4,) that states share, of (W, 4); ValueError where they differ."""
+    for name, values in zip(_PROBLEM, zip(*stacked.tolist(), strict=True), strict=True):
+        if len(set(values)) > 1:
+            told = [repr(NOTIONS[v]) if name == "notion" else str(v) for v in dict.fromkeys(values)]
+            raise ValueError(f"states must have the same {name} to be added or loaded; got {' and '.join(told)}")
+    return stacked[0]
 
 
 class CalibrationError(Metric):
@@ -69,6 +80,10 @@ class CalibrationError(Metric):
     ``.to(torch.float16)`` and the like do not change the state. Scores are float32 or float64; half precision becomes
     float32. Cost of an update: one pass on the device; ``compute`` runs on the CPU.
 
+    The curve, the picture and ``samples`` are those of the rows of all processes, as the error is: ask for them in each
+    process, or after ``compute``, whose sums they then use. ``load_state_dict`` and ``merge_state`` raise ValueError
+    for the state of another notion, number of classes or kind of bins.
+
     ``CalibrationError(Binned(15), "class-specific")`` is torchmetrics' ``BinaryCalibrationError``, and
     ``CalibrationError(Binned(15), num_classes=K)`` its ``MulticlassCalibrationError``, with norms 1, 2 and inf for
     ``"l1"``, ``"l2"`` and ``"max"``, and ``from_logits=True`` where it detects logits automatically (batch by batch: it
@@ -92,7 +107,7 @@ class CalibrationError(Metric):
     >>> labels[0, 0, 0] = 255
     >>> pixels = CalibrationError(Binned(15), "classwise", 3, from_logits=True, ignore_index=255, average=None)
     >>> pixels.update(logits, labels)
-    >>> pixels.compute().round(decimals=3).tolist(), int(pixels.samples)
+    >>> pixels.compute().round(decimals=3).tolist(), pixels.samples
     ([0.333, 0.667, 0.333], 31)
     """
 
@@ -101,7 +116,9 @@ class CalibrationError(Metric):
     full_state_update = False
     plot_lower_bound = 0.0
     sums: Tensor
-    samples: Tensor
+    rows: Tensor
+    problem: Tensor
+    _seen: tuple[FloatArray, int]
 
     def __init__(
         self,
@@ -135,8 +152,16 @@ class CalibrationError(Metric):
         self.domain = (1 / self.num_classes if notion == "confidence" else 0.0, 1.0)
         self.named_sums = sums_named(self.estimator, self.domain)
         problems = self.num_classes if self.each else 1
+        shared = "multilabel" if self.several and self.each else notion  # weights come later
+        problem = torch.tensor([NOTIONS.index(shared), self.num_classes, *self.named_sums.identity])
+        self.add_state("problem", default=problem, dist_reduce_fx=_one_problem)  # first: refused before sums are added
         self.add_state("sums", default=self.named_sums.empty(problems), dist_reduce_fx=added)
-        self.add_state("samples", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+        self.add_state("rows", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    @property
+    def samples(self) -> int:
+        """Number of rows added, in all processes; exchanged as for ``compute``."""
+        return self._whole()[1]
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
         """Store sums as pairs of numbers of another type; return the metric.
@@ -182,11 +207,11 @@ class CalibrationError(Metric):
         scores, outcomes, eps = (self._labels if self.several else self._classes)(preds, target)
         for k, (score, outcome) in enumerate(zip(scores, outcomes, strict=True)):
             self.named_sums.add(self.sums[:, k], score, outcome, eps)
-        self.samples += flattened(preds).shape[0] if self.several else scores[0].shape[0]
+        self.rows += flattened(preds).shape[0] if self.several else scores[0].shape[0]
 
     def compute(self) -> Tensor:
         """The calibration error, or with ``average=None`` that of each class, (K,); NaN before the first row."""
-        sums = as_double(self.sums)
+        sums, _ = self._whole()
         powers = self._powers()
         value: Any = roots(powers, self.norm)
         if self.average is not None:
@@ -211,18 +236,20 @@ class CalibrationError(Metric):
         Returns
         -------
         ReliabilityCurve or dict
-            As :func:`calibrant.reliability_curve` of all rows with this estimator; ValueError before the first row.
+            As :func:`calibrant.reliability_curve` of all rows with this estimator, those of all processes included;
+            ValueError before the first row.
         """
-        if not int(self.samples.item()):
+        sums, n = self._whole()
+        if not n:
             raise ValueError("no rows were added yet")
         spec = CurveSpec(self.estimator, self.notion.partition(":")[0], level, check_random_state(random_state))
-        every = self.named_sums.read(as_double(self.sums))
+        every = self.named_sums.read(sums)
         if self.each:
             return {k: spec.of_sums(every[k], k) for k in range(self.num_classes)}
         return spec.of_sums(every[0], 1 if self.notion == "class-specific" else None)
 
     def plot(self, val: Tensor | Sequence[Tensor] | None = None, ax: Any = None) -> tuple[Any, Any]:
-        """Reliability diagram of the rows added, or values over steps, as torchmetrics draws them; needs matplotlib.
+        """Reliability diagram of all rows, or values over steps, as torchmetrics draws them; needs matplotlib.
 
         Parameters
         ----------
@@ -248,9 +275,23 @@ class CalibrationError(Metric):
         drawn = ReliabilityDisplay([diagrams_at_hand(curves[k])[0][0] for k in worst], None).plot(ax)
         return drawn.figure_, drawn.ax_
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        given = state_dict.get(f"{prefix}problem", self.problem)
+        _one_problem(torch.stack([given.cpu(), self.problem.cpu()]))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        self._computed = None
+
+    def _whole(self) -> tuple[FloatArray, int]:
+        """Sums and rows of all processes: those that ``compute`` used, if nothing was added since."""
+        if self._computed is None:
+            mine = self._to_sync and not self._is_synced
+            with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=mine, should_unsync=mine):
+                self._seen = as_double(self.sums), int(self.rows)
+        return self._seen
+
     def _powers(self) -> FloatArray:
         """The p-th power of the error of each problem; NaN before its first row."""
-        read = self.named_sums.read(as_double(self.sums))
+        read = self.named_sums.read(self._whole()[0])
         out, some = np.full(len(read), np.nan), np.flatnonzero(read.n_samples > 0)
         if some.size:
             out[some] = self.estimator.read(read[some], self.norm)
