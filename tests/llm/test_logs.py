@@ -180,6 +180,30 @@ def test_a_table_in_every_format(tmp_path):
     assert llm.read(table[:3]).subset([True, False, True]).ids == ("a", "b")
 
 
+def test_one_stray_number_does_not_cost_the_others():
+    said = np.linspace(0.31, 1, 400).round(2)
+    table = pd.DataFrame({"confidence": [f"{p:.2f}" for p in said], "correct": np.arange(400) % 3 > 0})
+    table.loc[17, "confidence"] = "95"
+    with pytest.warns(UnreadAnswersWarning, match="1 of 400 answers left out: 1 on an unclear scale"):
+        found = llm.read(table)
+    assert found.probs.tolist() == np.delete(said, 17).tolist()
+    assert found.ids == (*range(17), *range(18, 400))
+
+
+def test_most_confidences_must_be_readable():
+    def said(*others):
+        return pd.DataFrame({"confidence": ["0.9", "0.7", *others], "correct": 1})
+
+    with pytest.raises(
+        ValueError, match=r"read \(3 of 5\): 3 unreadable; give probabilities of terms by words"
+    ):
+        llm.read(said("high", "high", "medium"))
+    assert llm.read(said("high", "high", "medium"), words={"high": 0.9, "medium": 0.6}).n_samples == 5
+    for others in (("high", "medium"), ("I cannot say.",) * 5):  # half, and refusals
+        with pytest.warns(UnreadAnswersWarning, match=f"{len(others)} of {len(others) + 2} answers left out"):
+            assert llm.read(said(*others)).n_samples == 2
+
+
 HARNESS = {
     "doc_id": 0,
     "target": 1,

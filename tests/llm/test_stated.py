@@ -51,6 +51,28 @@ def test_a_fraction_among_percentages_is_on_an_unclear_scale():
     assert stated_confidence(["85", "0", "1"]).tolist() == [0.85, 0.0, 0.01]
 
 
+@given(st.lists(st.sampled_from(["0.31", "0.9", "0", "1.00", "95", "3", "80"]), min_size=1, max_size=12))
+def test_numbers_on_the_scale_of_fewer_are_unclear(texts):
+    values = [float(text) for text in texts]
+    below, above = sum(0 < v < 1 for v in values), sum(v > 1 for v in values)
+    expected = []
+    for v in values:
+        if above == 0 or below > above:  # fractions
+            expected.append(v if v <= 1 else np.nan)
+        else:
+            expected.append(v / 100 if v == 0 or v >= 1 else np.nan)
+    np.testing.assert_allclose(stated_confidence(texts), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("50/50", 0.5), ("about 50 / 50", 0.5), ("60/40", 0.6), ("80/20", 0.8), ("20/80", 0.2), ("100/0", 1.0),
+     ("50/100", 0.5), ("7/10", 0.7), ("5/5", 1.0), ("50 out of 50", 1.0), ("50-50", np.nan), ("60/30", np.nan)],
+)  # fmt: skip
+def test_two_numbers_that_add_up_to_100_are_odds(text, value):
+    np.testing.assert_allclose(stated_confidence([text]), value, atol=1e-15)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", None, float("nan"), "I cannot say.", "not likely", "extremely likely", "-0.5", "120%", "80-90%", "11/10",

@@ -25,7 +25,7 @@ from ..exceptions import UnreadAnswersWarning
 from .answer import Answer, judged
 from .harness import harness_answers, is_harness
 from .inspect_logs import archived_samples, inspect_answers, is_archive, is_inspect
-from .stated import read_stated, said_in
+from .stated import UNCLEAR, UNREADABLE, read_stated, said_in
 
 #: Outcomes, and sources of a confidence.
 _OUTCOMES, _SOURCES = ("correct", "option"), ("auto", "likelihood", "stated")
@@ -156,7 +156,7 @@ def read(
     ------
     ValueError
         For a file of another kind, a log with several scores and no ``score``, options that do not reproduce the
-        scores of the log, and if no answer can be read.
+        scores of the log, and if no answer, or less than half of the confidences, can be read (refusals aside).
     ImportError
         For tables in files without polars, and archives of inspect_ai without zipfile-zstd (extra ``llm``).
 
@@ -260,6 +260,12 @@ def _kept(answers: list[Answer], faults: list[str | None]) -> tuple[Any, dict[st
     told = ", ".join(f"{n:,} {reason}" for reason, n in unread.items())
     if missing == len(answers):
         raise ValueError(f"no answer in the log can be read (0 of {missing:,}): {told}")
+    lost = unread.get(UNREADABLE, 0) + unread.get(UNCLEAR, 0)
+    if 2 * lost > len(answers):  # a report of the others would be of something else than the log
+        raise ValueError(
+            f"more than half of the confidences in the log cannot be read ({lost:,} of {len(answers):,}): {told}; "
+            "give probabilities of terms by words, or pass a table of the answers to use"
+        )
     warnings.warn(f"{missing:,} of {len(answers):,} answers left out: {told}", UnreadAnswersWarning, stacklevel=4)
     return np.array([reason is None for reason in why]), unread
 

@@ -31,7 +31,7 @@ _FILLING = frozenset(
 )
 _NUMBER = r"\d+(?:[.,]\d+)?|[.,]\d+"
 _PERCENT = re.compile(rf"({_NUMBER})\s*(?:%|per\s?cent\b)", re.IGNORECASE)
-_PARTS = re.compile(rf"({_NUMBER})\s*(?:/|out\s+of)\s*({_NUMBER})", re.IGNORECASE)
+_PARTS = re.compile(rf"({_NUMBER})\s*(/|out\s+of)\s*({_NUMBER})", re.IGNORECASE)
 _NUMBERS = re.compile(rf"[-−]?(?:{_NUMBER})")
 _REFUSAL = re.compile(
     r"\b(can(no|')t|could not|couldn't|unable|won't|will not|refuse|decline|(do not|don't) know|not sure|no answer|"
@@ -62,8 +62,8 @@ def stated_confidence(texts: Any, *, words: Mapping[str, float] | None = None) -
     ndarray of shape (n,)
         Probabilities; NaN for refusals and unreadable texts. A term counts only if the text says nothing else ("It is
         very likely."), so "not likely" and "extremely likely" are NaN. The same is true of a number without a percent
-        sign. Such numbers are percentages if one of them is above 1; the scale of fractions below 1 is then unclear,
-        and they are NaN.
+        sign. Such numbers are fractions if more of them lie between 0 and 1 than above 1, else percentages; those of
+        the other kind are NaN, as their scale is unclear. Two numbers that add up to 100, as in "60/40", are odds: 0.6.
 
     Raises
     ------
@@ -100,9 +100,11 @@ def read_stated(texts: Iterable[Any], words: Mapping[str, float] | None) -> tupl
     values = np.array([value for value, _ in said], dtype=np.float64)
     faults = [UNREADABLE if fault == "number" and not 0 <= v <= 100 else fault for v, fault in said]
     numbers = np.array([fault == "number" for fault in faults], dtype=bool)
-    if (values[numbers] > 1).any():
-        unclear = numbers & (values < 1) & (values != 0)
-        values[numbers] /= 100
+    above, below = numbers & (values > 1), numbers & (values < 1) & (values != 0)
+    if above.any():  # 0 and 1 may be either
+        fractions = below.sum() > above.sum()
+        values[numbers] /= 1 if fractions else 100
+        unclear = above if fractions else below
         faults = [UNCLEAR if u else fault for u, fault in zip(unclear, faults, strict=True)]
     faults = [None if fault == "number" else fault for fault in faults]
     values[[fault is not None for fault in faults]] = np.nan
@@ -127,7 +129,8 @@ def _one(text: Any, table: Mapping[str, float]) -> tuple[float, str | None]:
     text = "" if text is None else str(text)
     numbers = _NUMBERS.findall(text)
     if (parts := _PARTS.search(text)) and len(numbers) == 2:
-        share, whole = (_float(part) for part in parts.groups())
+        share, whole = _float(parts[1]), _float(parts[3])
+        whole = 100.0 if parts[2] == "/" and share + whole == 100 else whole  # odds: 50/50 is even, not certain
         return (share / whole, None) if 0 <= share <= whole > 0 else (np.nan, UNREADABLE)
     if (percent := _PERCENT.search(text)) and len(numbers) == 1 and numbers[0] == percent[1]:
         value = _float(percent[1]) / 100
