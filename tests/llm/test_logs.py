@@ -194,9 +194,7 @@ def test_most_confidences_must_be_readable():
     def said(*others):
         return pd.DataFrame({"confidence": ["0.9", "0.7", *others], "correct": 1})
 
-    with pytest.raises(
-        ValueError, match=r"read \(3 of 5\): 3 unreadable; give probabilities of terms by words"
-    ):
+    with pytest.raises(ValueError, match=r"read \(3 of 5\): 3 unreadable; give probabilities of terms by words"):
         llm.read(said("high", "high", "medium"))
     assert llm.read(said("high", "high", "medium"), words={"high": 0.9, "medium": 0.6}).n_samples == 5
     for others in (("high", "medium"), ("I cannot say.",) * 5):  # half, and refusals
