@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import t as student
 
 import calibrant as cal
 
@@ -61,6 +62,29 @@ def test_decision_curve_is_its_definition():
         cal.decision_curve([0, 1], [0.5, 0.5], [0.5]).net_benefit[0] == 0
     )  # a probability at the threshold is acted on
     assert curve.to_dict()["label"] == "ill"
+
+
+def test_decision_curves_count_thresholds_and_leave_rounding_errors_out():
+    rng = np.random.default_rng(0)
+    p, y = np.clip(0.3 + 0.1 * rng.normal(size=200), 0.01, 0.99), rng.random(200) < 0.3  # of no use
+    better = worse = 0
+    for percent in range(1, 100):  # in whole numbers: 100 times the gain of acting, in hits and false alarms
+        acted = p >= percent / 100
+        hits, alarms = ((acted & side).sum() for side in (y, ~y))
+        gain = (100 - percent) * hits - percent * alarms - max((100 - percent) * y.sum() - percent * (~y).sum(), 0)
+        better, worse = better + (gain > 0), worse + (gain < 0)
+    curve = cal.decision_curve(y, p)
+    assert f" at {better} of 99 decision thresholds (0.07 to 0.27); it is worse at {worse} and equal" in curve.summary
+    assert "no interval: in 200 rows small gains and losses may be chance" in curve.summary
+    idle = curve.thresholds > p.max()
+    assert (curve.net_benefit[idle] == 0).all()
+    first = cal.decision_curve(y, p, [0.005])
+    assert first.net_benefit[0] == first.treat_all[0]
+    assert " at 0 of 1 decision threshold; it is worse at 0 and equal at 1." in first.summary
+    beats = cal.scores.murphy_curve(y, p)
+    gains = beats.base_rate - beats.scores
+    assert f"{(gains > 1e-9).sum()} of 501 decision thresholds (" in beats.summary
+    assert f"it is worse at {(gains < -1e-9).sum()} and equal" in beats.summary
 
 
 @pytest.mark.parametrize("function", [cal.calibration_measures, cal.decision_curve])
@@ -124,6 +148,54 @@ def test_intervals_know_weights():
     few, many = (cal.calibration_measures(y, p, pos_label="ill", sample_weight=c * v) for c in (0.5, 30.5))
     for name, interval in few.intervals.items():
         assert interval == pytest.approx(many.intervals[name], rel=1e-6, abs=1e-9)
+
+
+def test_intervals_know_groups():
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(60), 5)
+    z, shared = rng.normal(size=300), rng.normal(size=60)[group]
+    p, o = expit(z), (rng.random(300) < expit(z + shared)).astype(float)
+    m = cal.calibration_measures(o, p, groups=group)
+
+    def spread(each):  # of sums over groups
+        return np.sqrt(60 / 59 * sum(each[group == g].sum(axis=0) ** 2 for g in range(60)))
+
+    reach, ratio = student.ppf(0.975, 59), o.sum() / p.sum()
+    se = spread(o - ratio * p) / o.sum()
+    assert m.intervals["observed_expected"] == pytest.approx([ratio * np.exp(-reach * se), ratio * np.exp(reach * se)])
+    chance = expit(z + m.in_the_large)
+    assert m.standard_errors["in_the_large"] == pytest.approx(spread(o - chance) / (chance * (1 - chance)).sum())
+    x, chance = np.column_stack([np.ones(300), z]), expit(m.intercept + m.slope * z)
+    bread = np.linalg.inv(x.T @ (x * (chance * (1 - chance))[:, None]))
+    for name, se in zip(("intercept", "slope"), spread((o - chance)[:, None] * x @ bread), strict=True):
+        value = getattr(m, name)
+        assert m.intervals[name] == pytest.approx([value - reach * se, value + reach * se])
+    same = cal.estimate(o, p, estimator=cal.EmpiricalBayes(), notion="class-specific", groups=group).interval
+    assert m.intervals["ici"] == pytest.approx(same, rel=0.05)
+    assert m.intervals["ici"].high > cal.calibration_measures(o, p).intervals["ici"].high + 0.005
+    assert "300 rows in 60 groups" in str(m)
+    assert m.to_dict()["n_groups"] == 60
+    once = cal.calibration_measures(cal.as_predictions(o, p, groups=group))
+    assert once.intervals == m.intervals
+    weight = np.where(group < 50, 1.0, 0.0)  # groups without weight do not count
+    some = cal.calibration_measures(o, p, groups=group, sample_weight=weight)
+    other = cal.calibration_measures(o[group < 50], p[group < 50], groups=group[group < 50])
+    for name in ("observed_expected", "in_the_large", "intercept", "slope"):
+        assert some.intervals[name] == pytest.approx(other.intervals[name], rel=1e-6)
+
+
+def test_scores_of_0_and_1_are_said_to_decide_the_slope():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(92) < 0.25, 1.0, rng.random(92) * 0.9 + 0.05)
+    y = rng.random(92) < 0.1 + 0.7 * p
+    m = cal.calibration_measures(y, p)
+    said = "probabilities of 0 or 1 are moved inwards by 1e-12 and strongly influence slope and intercept"
+    assert m.to_dict()["warnings"] == [said]
+    assert f"Warning: {said}." in " ".join(str(m).split())
+    assert not cal.calibration_measures(y, p.clip(0.01, 0.99)).warnings
+    equal = cal.calibration_measures(y, np.full(92, 0.5))  # no slope: nothing is said of it
+    assert "neither too extreme nor too moderate" in equal.summary
+    assert "all scores are equal" in equal.summary
 
 
 def test_intervals_without_an_event():

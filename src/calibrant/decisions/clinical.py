@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_level, check_random_state, check_resamples
+from ..data.dependence import group_codes
+from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Curve, Measure, MeasuresDrawn, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import of_variances
+from ..data.weights import of_variances, ones_or
 from ..estimators import CellEstimator, EmpiricalBayes
 from ..estimators.base import ErrorDraws
-from ..estimators.empirical_bayes import WIDE, rank_cells
+from ..estimators.empirical_bayes import WIDE, cells_of_groups
 from ..estimators.maps import FittedMaps
 from ..measure.posterior import credible
 from ..measure.question import Question
 from ..measure.reliability import reliability_curve
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows, better_at, check_thresholds
+from ..significance.classical import EPS, cox_test, errors_of_groups
+from ..significance.null import GroupSigns
 from ..sums.logistic_fit import expit, logits_of
 
 #: Posterior draws per resample, as for every posterior.
@@ -92,6 +98,8 @@ class CalibrationMeasures(MeasuresDrawn, Table):
     level: float | None
     intervals: Mapping[str, Interval]
     standard_errors: Mapping[str, float]
+    n_groups: int | None = None
+    warnings: tuple[str, ...] = ()
 
     one_unit: ClassVar[bool] = False
     _blank: ClassVar[str] = "no interval without a level, and never for E90 and Emax (the largest gaps)"
@@ -115,19 +123,20 @@ class CalibrationMeasures(MeasuresDrawn, Table):
 
     @property
     def summary(self) -> str:
-        """O:E and the slope, in words."""
+        """O:E and the slope, in words, and warnings."""
         slope = "too extreme" if self.slope < 1 else "not extreme enough"
         held = self.intervals.get("slope")
-        if held is None or held.low <= 1 <= held.high:
+        if held is None or not (held.high < 1 or held.low > 1):
             slope = "neither too extreme nor too moderate, as far as these rows can tell"
         return (
             f"Outcomes are {self.observed_expected:.3g} times as frequent as stated, and the probabilities are {slope} "
-            f"(slope {self.slope:.3g})."
+            f"(slope {self.slope:.3g})." + "".join(f" Warning: {text}." for text in self.warnings)
         )
 
     def _text(self) -> str:
         of = "" if self.level is None else f", {100 * self.level:g} % intervals"
-        lines = [f"Calibration measures of {self.n_samples:,} rows{of}"]
+        rows = f"{self.n_samples:,} rows" + ("" if self.n_groups is None else f" in {self.n_groups:,} groups")
+        lines = [f"Calibration measures of {rows}{of}"]
         for name, words in MEASURES.items():
             held = self.intervals.get(name)
             ends = "" if held is None else f"   ({held.low:.4g} to {held.high:.4g})"
@@ -151,7 +160,7 @@ MEASURES = {
 IDEALS = {"observed_expected": 1.0, "slope": 1.0}
 
 
-@public_function()
+@public_function(grouped=True)
 def calibration_measures(
     y_true: Any,
     y_prob: Any = None,
@@ -179,6 +188,9 @@ def calibration_measures(
         Level of the intervals; None for no intervals.
     n_resamples : int, default 400
         Number of resamples; intervals of distances use five times as many posterior draws.
+    groups : array-like of shape (n,), or name of a column, optional
+        The group of each row, such as a patient or a hospital: all intervals then allow for dependence within groups.
+        Default: all rows are independent.
 
     Returns
     -------
@@ -208,7 +220,10 @@ def calibration_measures(
 
     O:E: normal on the log scale; calibration in the large: normal; both use the variance of the observed residuals, so
     that neither the scores nor the slope need be right. Intercept and slope: Wald's. If all outcomes are equal or
-    separated by the scores, the log odds have no interval (NaN). Coverage is simulated in
+    separated by the scores, the log odds have no interval (NaN). With ``groups``, these variances are those of sums of
+    residuals over groups (cluster-robust), as in :func:`calibrant.significance.cox_test`, with Student's quantiles and
+    Kish's number of groups minus one as degrees of freedom. Scores of 0 and 1, which are moved inwards by 1e-12,
+    strongly influence slope, intercept and calibration in the large: ``.warnings`` says so. Coverage is simulated in
     benchmarks/coverage/clinical.md. For p-values of intercept and slope see :func:`calibrant.significance.cox_test`.
     Cost O(n), plus posterior draws on about 100 cells.
 
@@ -230,9 +245,6 @@ def calibration_measures(
     >>> m.intervals["ici"].low < 1 / 6 < m.intervals["ici"].high
     True
     """
-    from ..significance import cox_test
-    from ..significance.classical import EPS
-
     if level is not None:
         level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
@@ -246,7 +258,8 @@ def calibration_measures(
     if not known.any():
         raise ValueError("estimator must give a reliability curve with a value at some row; this one has none")
     e50, e90 = map(float, _quantiles(gap[known], w[known], (0.5, 0.9)))
-    cox = cox_test(p).details
+    tested = cox_test(p, n_resamples=1)
+    cox = tested.details
     distances = {
         "ici": float(np.average(gap[known], weights=w[known])),
         "e50": e50,
@@ -258,10 +271,11 @@ def calibration_measures(
         problem = only_problem(notion, p)
         rng = check_random_state(random_state)
         found = _of_distances(problem, level, n_draws, rng, distances)
-        found["observed_expected"] = _of_ratio(problem, w, level)
-        found["in_the_large"] = _of_intercept(problem, w, cox["in_the_large"], EPS, level)
+        sums = _Sums.of(problem, p, level)
+        found["observed_expected"] = sums.of_ratio()
+        found["in_the_large"] = sums.of_intercept(cox["in_the_large"])
         for name in ("intercept", "slope"):
-            found[name] = _around(cox[name], cox[f"{name}_se"], level)
+            found[name] = sums.around(cox[name], cox[f"{name}_se"])
     with np.errstate(over="ignore"):
         ratio = float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf")
     return CalibrationMeasures(
@@ -277,6 +291,8 @@ def calibration_measures(
         level=level,
         intervals={name: one.interval for name, one in found.items()},
         standard_errors={name: one.se for name, one in found.items()},
+        n_groups=tested.n_groups,
+        warnings=tested.warnings,
     )
 
 
@@ -287,45 +303,74 @@ class Uncertain(NamedTuple):
     se: float
 
 
-def _around(value: float, se: float, level: float) -> Uncertain:
-    """Normal interval; NaN if the estimate is not finite."""
-    from scipy.special import ndtri
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Intervals from sums over the rows with weight, which are independent or in groups.
 
-    if not (np.isfinite(value) and se < ENDLESS):
-        return Uncertain(_NONE, float("nan"))
-    reach = float(ndtri((1 + level) / 2)) * se
-    return Uncertain(Interval(value - reach, value + reach), se)
-
-
-def _of_ratio(problem: Problem, weights: FloatArray, level: float) -> Uncertain:
-    r"""O:E: normal on the log scale, with the variance of ``o - s O/E``, so that scores need not be right.
-
-    If all outcomes are equal, one side is the exact binomial bound.
+    ``weights`` are in units of the effective sample size; ``reach`` is the quantile that intervals use.
     """
-    from scipy.special import ndtri
 
-    w, v = _scaled(problem, weights)
-    scores: FloatArray = problem.scores.astype(np.float64)
-    observed, expected, n = float(w @ problem.outcomes), float(w @ scores), float(w.sum())
-    if not expected > 0 or not np.isfinite(observed / expected):
-        return Uncertain(_NONE, float("nan"))
-    ratio, rarest = observed / expected, ((1 - level) / 2) ** (1 / n)
-    if not observed > 0:
-        return Uncertain(Interval(0.0, (1 - rarest) * n / expected), float("nan"))
-    se = float(np.sqrt(v @ (problem.outcomes - ratio * scores) ** 2)) / observed
-    factor = float(np.exp(ndtri((1 + level) / 2) * se))
-    low = ratio / factor if observed < n else min(ratio / factor, rarest * n / expected)
-    return Uncertain(Interval(low, ratio * factor), ratio * se)
+    problem: Problem
+    weights: FloatArray
+    signs: GroupSigns | None
+    level: float
+    reach: float
 
+    @classmethod
+    def of(cls, problem: Problem, p: Predictions, level: float) -> _Sums:
+        """From a problem and the predictions that it is of."""
+        from scipy.special import stdtrit
 
-def _of_intercept(problem: Problem, weights: FloatArray, value: float, eps: float, level: float) -> Uncertain:
-    """Calibration in the large, with the variance of the residuals, so that the slope need not be 1."""
-    w, v = _scaled(problem, weights)
-    chance = expit(logits_of(problem.scores.astype(np.float64), eps) + value)
-    information = float(w @ (chance * (1 - chance)))
-    if not information > 1 / ENDLESS**2:
-        return Uncertain(_NONE, float("nan"))
-    return _around(value, float(np.sqrt(v @ (problem.outcomes - chance) ** 2)) / information, level)
+        used = rows_with_weight(p)
+        w = ones_or(p.weights, p.n_samples)
+        signs, df = None, np.inf
+        if used.groups is not None:
+            signs, df = GroupSigns(group_codes(used.groups)), IndependentUnits.of(used).df
+        w = w * (problem.effective_size / w.sum())
+        return cls(problem, w, signs, level, float(stdtrit(df, (1 + level) / 2)))
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Scores as float64."""
+        return self.problem.scores.astype(np.float64)
+
+    def se(self, residual: FloatArray) -> float:
+        """Standard error of the weighted sum of residuals."""
+        w = self.weights
+        if self.signs is not None:
+            return float(errors_of_groups(self.signs, (w * residual)[w > 0]))
+        return float(np.sqrt(of_variances(w, integral=self.problem.integral) @ residual**2))
+
+    def around(self, value: float, se: float) -> Uncertain:
+        """Symmetric interval; NaN if the estimate is not finite."""
+        if not (np.isfinite(value) and se < ENDLESS):
+            return Uncertain(_NONE, float("nan"))
+        return Uncertain(Interval(value - self.reach * se, value + self.reach * se), se)
+
+    def of_ratio(self) -> Uncertain:
+        r"""O:E: normal on the log scale, with the variance of ``o - s O/E``, so that scores need not be right.
+
+        If all outcomes are equal, one side is the exact binomial bound.
+        """
+        w, outcomes = self.weights, self.problem.outcomes
+        observed, expected, n = float(w @ outcomes), float(w @ self.scores), float(w.sum())
+        if not expected > 0 or not np.isfinite(observed / expected):
+            return Uncertain(_NONE, float("nan"))
+        ratio, rarest = observed / expected, ((1 - self.level) / 2) ** (1 / n)
+        if not observed > 0:
+            return Uncertain(Interval(0.0, (1 - rarest) * n / expected), float("nan"))
+        se = self.se(outcomes - ratio * self.scores) / observed
+        factor = float(np.exp(self.reach * se))
+        low = ratio / factor if observed < n else min(ratio / factor, rarest * n / expected)
+        return Uncertain(Interval(low, ratio * factor), ratio * se)
+
+    def of_intercept(self, value: float) -> Uncertain:
+        """Calibration in the large, with the variance of the residuals, so that the slope need not be 1."""
+        chance = expit(logits_of(self.scores, EPS) + value)
+        information = float(self.weights @ (chance * (1 - chance)))
+        if not information > 1 / ENDLESS**2:
+            return Uncertain(_NONE, float("nan"))
+        return self.around(value, self.se(self.problem.outcomes - chance) / information)
 
 
 def _of_distances(
@@ -336,7 +381,7 @@ def _of_distances(
     It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 if the scores may well be
     calibrated.
     """
-    (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
+    (_, cells), *_ = cells_of_groups(EmpiricalBayes().summarize(problem), 1)
     drawn = FittedMaps.of(cells, WIDE).draw_gaps(n_draws, rng)
     size = np.abs(drawn.gap)
     (e50,) = _quantiles(size, drawn.share, (0.5,))
@@ -364,12 +409,6 @@ def _quantiles(values: FloatArray, shares: FloatArray, at: tuple[float, ...]) ->
     running = np.cumsum(np.take_along_axis(shares, order, axis=-1), axis=-1)
     places = [(running < q * running[..., -1:] * (1 - 1e-12)).sum(axis=-1, keepdims=True) for q in at]
     return [np.take_along_axis(values, place, axis=-1)[..., 0] for place in places]
-
-
-def _scaled(problem: Problem, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights for sums and for their variances, in units of the effective sample size."""
-    w = weights * (problem.effective_size / weights.sum())
-    return w, of_variances(w, integral=problem.integral)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -411,7 +450,8 @@ class DecisionCurve(Curve):
     @property
     def summary(self) -> str:
         """Thresholds at which the probabilities are worth acting upon."""
-        return better_at(self.thresholds, self.net_benefit > np.maximum(self.treat_all, 0.0), _WORTH)
+        gain = (1 - self.thresholds) * (self.net_benefit - np.maximum(self.treat_all, 0.0))
+        return better_at(self.thresholds, gain, _WORTH, self.n_samples)
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "net_benefit": self.net_benefit, "treat_all": self.treat_all}
@@ -463,11 +503,12 @@ def decision_curve(
     rows = BinaryRows.of(p)
     at = np.arange(1, 100) / 100 if thresholds is None else check_thresholds(thresholds)
     below = rows.before(at, "left")
-    odds, base = at / (1 - at), rows.base_rate
+    # Sums in one order: acting on no row, or on all, has the value of never, or of always, to the last digit.
+    odds, every = at / (1 - at), rows.before(np.array([np.inf]), "left")
     return DecisionCurve(
         thresholds=at,
-        net_benefit=(base - below.happened) - odds * ((1 - base) - below.others),
-        treat_all=base - odds * (1 - base),
+        net_benefit=(every.happened - below.happened) - odds * (every.others - below.others),
+        treat_all=every.happened - odds * every.others,
         label=rows.label,
         n_samples=p.n_samples,
     )

@@ -12,24 +12,33 @@ from scipy.integrate import trapezoid
 
 from ..data.checks import received
 from ..data.predictions import Predictions
+from ..data.printing import number_of
 from ..data.public_function import InputOptions, public_function
 from ..data.result import Curve
-from ..data.types import AnyArray, FloatArray, Label
+from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..estimators.isotonic import RowsByScore
 from ..measure.scoring_rules import matrix_of
 
 _THRESHOLDS = 501
+#: Largest difference of mean elementary scores that is attributed to rounding.
+_ROUNDING = 1e-12
 
 
-def better_at(thresholds: FloatArray, better: AnyArray, said: str) -> str:
-    """A sentence on the thresholds at which something is better: none, or all or most of a range."""
-    if not better.any():
-        return f"{said} at no decision threshold."
-    low, high = (float(end(thresholds[better])) for end in (np.min, np.max))
-    most = "" if better[(thresholds >= low) & (thresholds <= high)].all() else "most "
-    return f"{said} at {most}decision thresholds from {low:.2g} to {high:.2g}."
+def better_at(thresholds: FloatArray, gain: FloatArray, said: str, n_samples: int) -> str:
+    """Sentences on the thresholds at which something is better and worse, by its gain in mean elementary score.
+
+    Gains within the rounding errors of sums are ties.
+    """
+    better, worse = thresholds[gain > _ROUNDING], int((gain < -_ROUNDING).sum())
+    ends = dict.fromkeys(f"{end:.3g}" for end in (better.min(), better.max())) if better.size else ()
+    where = f" ({' to '.join(ends)})" if ends else ""
+    return (
+        f"{said} at {better.size} of {number_of(thresholds.size, 'decision threshold')}{where}; it is worse at {worse} "
+        f"and equal at {thresholds.size - better.size - worse}. There is no interval: in {number_of(n_samples, 'row')} "
+        "small gains and losses may be chance."
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +80,9 @@ class MurphyCurve(Curve):
     @property
     def summary(self) -> str:
         """Thresholds at which the forecast beats the base rate."""
-        return better_at(self.thresholds, self.scores < self.base_rate, "The forecast beats the base rate")
+        return better_at(
+            self.thresholds, self.base_rate - self.scores, "The forecast beats the base rate", self.n_samples
+        )
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "score": self.scores, "base_rate": self.base_rate}

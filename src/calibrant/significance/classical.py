@@ -253,9 +253,13 @@ def _sandwich(signs: GroupSigns, x: FloatArray, o: FloatArray, w: FloatArray, th
 
     fitted = expit(x @ theta)
     bread = np.linalg.pinv((x * (w * fitted * (1 - fitted))[:, None]).T @ x)
-    each = signs.sums((w * (o - fitted))[:, None] * x)
-    half = each @ bread  # its squares, which no rounding makes negative where groups cancel
-    return np.asarray(np.sqrt((half**2).sum(axis=0) * (len(each) / (len(each) - 1))))
+    return errors_of_groups(signs, (w * (o - fitted))[:, None] * x @ bread)
+
+
+def errors_of_groups(signs: GroupSigns, influence: FloatArray) -> FloatArray:
+    """Standard errors of sums over rows (n, …) that allow for any dependence within groups."""
+    each = signs.sums(influence)  # its squares, which no rounding makes negative where groups cancel
+    return np.asarray(np.sqrt((each**2).sum(axis=0) * (len(each) / (len(each) - 1))))
 
 
 def _logistic(
