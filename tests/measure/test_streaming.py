@@ -382,6 +382,21 @@ def test_pieces_with_and_without_groups_do_not_mix():
     assert some.update(y, p, groups=alone).n_samples == 2 * y.size
 
 
+def test_groups_are_counted_with_and_without_names():
+    y, p, group = clustered()
+    half = group < 30
+    given = [cal.as_predictions(y[some], p[some], groups=group[some]) for some in (half, ~half)]
+    named = [cal.Accumulator().update(y[some], p[some], groups=group[some]) for some in (half, ~half)]
+    codes = [cal.Accumulator().update(one) for one in given]
+    for sums in (sum(named), sum(codes), named[0] + codes[1], cal.Accumulator().update(given[0]).update(given[1])):
+        assert sums.question().n_groups == cal.Accumulator.from_bytes(sums.to_bytes()).question().n_groups == 60
+    # The same rows twice, in one accumulator, are two pieces like any others.
+    assert cal.Accumulator().update(given[0]).update(given[0]).question().n_groups == 60
+    alone = np.arange(y.size)
+    assert cal.Accumulator().update(y, p, groups=alone).question().n_groups is None
+    assert cal.Accumulator().update(y, p, np.full(y.size, 2), groups=alone).question().n_groups == y.size
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::calibrant.exceptions.DependenceWarning")
 def test_report_of_rows_in_groups_from_pieces():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -167,7 +168,7 @@ class Accumulator(SumsOfRows, Printable):
         a group seen before raises ValueError, as do pieces with groups after pieces without. The correlation
         within groups is estimated per piece, so each should contain at least some twenty groups: with fewer, intervals
         allow for the uncertainty of this estimate and are too wide, with five groups by half. Predictions contain
-        codes of groups, not names: groups of two such pieces are treated as different.
+        codes of groups, not names: groups of two such pieces, of different rows, are treated as different.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class Accumulator(SumsOfRows, Printable):
         """
         if isinstance(y_true, Predictions):
             given = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
-            return self._add(given, None if given.groups is None else np.empty(0, np.uint64))
+            return self._add(given, None if given.groups is None else _unnamed(given, self.n_samples))
         # The first piece settles the labels: a later one may lack some.
         settled = self.totals is not None
         predictions = as_predictions(
@@ -402,6 +403,9 @@ class Accumulator(SumsOfRows, Printable):
         shares = tuple(notion.shares(mass, positive)[i] for i in held)
         average = notion.combining
         size = totals.effective_size
+        n_groups = None if self.groups is None else self.groups.size
+        # As in memory, rows that are groups by themselves are independent.
+        alone = n_groups == totals.n_samples and not totals.weighted
         return Question(
             notion.name,
             check_norm(norm),
@@ -412,7 +416,7 @@ class Accumulator(SumsOfRows, Printable):
             dependent,
             totals.n_samples,
             size,
-            n_groups=None if self.groups is None or not self.groups.size else self.groups.size,
+            n_groups=None if alone else n_groups,
             exclusive=notion.exclusive,
         )
 
@@ -508,6 +512,14 @@ class Accumulator(SumsOfRows, Printable):
                 for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
                     column += found
         return columns
+
+
+def _unnamed(p: Predictions, n_before: int) -> AnyArray:
+    """Numbers in place of hashes for groups that are known by codes only: other ones in every piece."""
+    digest = blake2b(np.ascontiguousarray(p.groups).view(np.uint8), digest_size=16)
+    digest.update(np.ascontiguousarray(p.probs).reshape(-1).view(np.uint8))
+    rng = np.random.default_rng([n_before, *digest.digest()])
+    return np.unique(rng.integers(2**64, size=p.n_groups, dtype=np.uint64))
 
 
 #: Default settings of an accumulator.
