@@ -1,10 +1,12 @@
 """Losses against the NumPy core, their gradients against finite differences, and what training throws at them."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import dirichlet
+from sklearn.datasets import load_digits
 
 import calibrant as cal
 
@@ -120,6 +122,129 @@ def test_sharp_scores_in_single_precision(h):
     torch.testing.assert_close(slope.double(), of_expected, rtol=2e-3, atol=2e-5)
 
 
+NARROW = {
+    f"{name} {orientation}": loss
+    for orientation in ("data", "query")
+    for name, loss in {
+        "square": ct.DirichletKernelLoss(0.001, 2, orientation, "square"),
+        "cross": ct.DirichletKernelLoss(0.001, 2, orientation, "cross"),
+        "residual": ct.DirichletKernelLoss(0.001, 2, orientation, "cross", residual=True),
+        "classwise": ct.DirichletKernelLoss(0.001, 2, orientation, "square", notion="classwise"),
+        "sharpness": ct.BrierSharpnessLoss(0.1, 0.001, orientation),
+        "sharpness cross": ct.BrierSharpnessLoss(0.1, 0.001, orientation, "cross"),
+    }.items()
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("k", [4, 10])
+@pytest.mark.parametrize("name", NARROW)
+def test_unbiased_squares_have_slopes_in_single_precision(name, k, dtype):
+    """Once they were rounding errors, up to hundreds of times larger: 1 - Σw² is 1e-5 where one weight is nearly 1."""
+    z, y = sample(64, k, seed=k, scale=2, dtype=dtype)
+    single, double = z.clone().requires_grad_(), z.double().requires_grad_()
+    found, expected = NARROW[name](single, y), NARROW[name](double, y)
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    found.backward()
+    expected.backward()
+    assert single.grad.dtype == dtype
+    assert (single.grad - double.grad).norm() < (1e-3 if dtype == torch.float32 else 1e-2) * double.grad.norm()
+
+
+def test_the_slope_of_an_unbiased_square_is_that_of_pairs():
+    """``Σ w_i w_k y_i y_k / Σ w_i w_k`` over pairs i ≠ k, which cancels nothing, in float64."""
+    z, y = sample(64, 4, seed=4, scale=2, dtype=torch.float32)
+    single, plain = z.clone().requires_grad_(), z.double().requires_grad_()
+    F.dirichlet_kernel_error(single, y, 0.001, 2, debias="square").backward()
+    f, same = torch.softmax(plain, dim=1), torch.nn.functional.one_hot(y, 4).double()
+    logs = f.log() @ (f / 0.001).T - torch.lgamma(f / 0.001 + 1).sum(dim=1)
+    w = torch.softmax(logs.masked_fill(torch.eye(64, dtype=torch.bool), -torch.inf), dim=1)
+    pairs = (w[:, :, None] * w[:, None, :]).masked_fill(torch.eye(64, dtype=torch.bool), 0)
+    rest = pairs.sum(dim=(1, 2))
+    square = torch.einsum("jik,ic,kc->jc", pairs, same, same) / rest[:, None]
+    (square - 2 * (w @ same) * f + f**2).sum(dim=1)[rest > 1e-6].mean().backward()
+    assert (single.grad - plain.grad).norm() < 1e-3 * plain.grad.norm()
+
+
+def test_training_with_narrow_squares_learns():
+    """A small network on digits; with slopes that were rounding errors half of the digits were right."""
+    x, y = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
+    x = (x / 16).float()
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+    optimizer, loss = torch.optim.Adam(network.parameters(), lr=0.01), ct.BrierSharpnessLoss(0.1, 0.001)
+    for _ in range(150):
+        rows = torch.randint(0, 1200, (64,))
+        optimizer.zero_grad()
+        loss(network(x[rows]), y[rows]).backward()
+        optimizer.step()
+    assert (network(x[1200:]).argmax(dim=1) == y[1200:]).float().mean() > 0.75
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_second_derivatives(name):
+    """A product with the Hessian beside differences of the gradient; once it lacked the kernel's part."""
+    z, y = sample(12, 3, seed=4)
+    way = torch.randn(12, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def slope(at, *, graph=False):
+        at = at.clone().requires_grad_()
+        return at, torch.autograd.grad(LOSSES[name](at, y), at, create_graph=graph)[0]
+
+    at, first = slope(z, graph=True)
+    torch.testing.assert_close(first, slope(z)[1])
+    (found,) = torch.autograd.grad((first * way).sum(), at)
+    expected = (slope(z + 1e-6 * way)[1] - slope(z - 1e-6 * way)[1]) / 2e-6
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", [n for n in {**LOSSES, **NARROW} if "marginal" not in n and "classwise" not in n])
+def test_a_masked_class_is_as_one_that_is_not_there(name, dtype):
+    """Logits of -inf once gave NaN, or 0."""
+    loss = copy.copy({**LOSSES, **NARROW}[name])
+    if getattr(loss, "bandwidth", 0) == "auto":  # that depends on the number of classes
+        loss.bandwidth = 0.2
+    z, y = sample(40, 3, dtype=dtype)
+    some, masked = z.clone().requires_grad_(), torch.cat([z, torch.full_like(z[:, :1], -torch.inf)], dim=1)
+    masked.requires_grad_()
+    wanted, found = loss(some, y), loss(masked, y)
+    wanted.backward()
+    found.backward()
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(masked.grad[:, :3], some.grad)
+    assert not masked.grad[:, 3].any()
+
+
+@pytest.mark.parametrize("name", [n for n in {**LOSSES, **NARROW} if "focal" not in n])
+def test_masks_that_differ_give_a_number_and_nan_remains_nan(name):
+    loss = {**LOSSES, **NARROW}[name]
+    z, y = sample(40, 4, dtype=torch.float32)
+    z[::2, 3], z[5, 0] = -torch.inf, -torch.inf
+    z.requires_grad_()
+    found = loss(z, y)
+    found.backward()
+    assert found != 0
+    assert torch.isfinite(found)
+    assert torch.isfinite(z.grad).all()
+    with torch.no_grad():
+        z[0, 0] = torch.nan
+        assert torch.isnan(loss(z, y))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_logit_a_row(name):
+    """It once gave 0, the error of one class that is always right."""
+    z, y = sample(20, 2)
+    one = z[:, 1] - z[:, 0]
+    for given in (one, one[:, None]):
+        with pytest.raises(ValueError, match=r"K >= 2; .*\[torch.zeros_like\(z\), z\], 1\)"):
+            LOSSES[name](given, y)
+    both = LOSSES[name](torch.stack([torch.zeros_like(one), one], 1), y)
+    assert both.item() == pytest.approx(LOSSES[name](z, y).item(), abs=1e-12)
+
+
 @pytest.mark.parametrize("notion", ["classwise", "confidence"])
 @pytest.mark.parametrize(("h", "p", "orientation", "debias", "residual"), KERNELS)
 def test_marginal_and_top_label(notion, h, p, orientation, debias, residual):
@@ -206,8 +331,7 @@ def test_slopes_along_directions_from_two_to_a_thousand_classes(name, k):
     assert low.dtype == torch.float32
     (low_slope,) = torch.autograd.grad(low, single)
     assert low.item() == pytest.approx(loss.item(), rel=2e-4, abs=2e-5)
-    # As a whole: a row whose neighbour outweighs all others divides by little, and loses digits.
-    assert (low_slope - slope).norm() < 5e-3 * slope.norm()
+    assert (low_slope - slope).norm() < 1e-3 * slope.norm()
 
 
 @pytest.mark.parametrize("name", [n for n in LOSSES if n != "dirichlet sign"])

@@ -58,7 +58,7 @@ def test_scalers_of_classes_are_the_core(name):
     z, y = sample()
     scaler = make(5, **options).fit(z, y)
     expected = calibrator(input="logit", labels=range(5), **options).fit(z.numpy(), y.numpy()).predict_proba(z.numpy())
-    np.testing.assert_allclose(scaler.predict_proba(z).detach(), expected, atol=1e-12)
+    np.testing.assert_allclose(scaler.predict_proba(z).numpy(), expected, atol=1e-12)
     np.testing.assert_allclose(
         make(5, **options).fit(z.float(), y).predict_proba(z.float()).detach(), expected, atol=1e-5
     )
@@ -121,6 +121,51 @@ def test_a_layer_like_any_other(make):
         assert bool((fitted(z).argmax(dim=1) == z.argmax(dim=1)).all())
 
 
+@pytest.mark.parametrize("make", MAKERS)
+def test_probabilities_have_no_gradient_and_logits_have(make):
+    z, y = sample()
+    fitted = make().fit(z, y)
+    np.testing.assert_allclose(fitted.predict_proba(z).numpy().sum(axis=1), 1)
+    torch.softmax(fitted(z), dim=1)[:, 0].sum().backward()
+    assert all(bool(p.grad.abs().sum() > 0) for p in fitted.parameters())
+
+
+@pytest.mark.parametrize("shape", [(5,), (20, 4), (20, 1), (3, 4, 5)])
+@pytest.mark.parametrize("make", MAKERS[1:])
+def test_logits_of_other_shapes_are_refused(make, shape):
+    with pytest.raises(ValueError, match=r"logits must be floats of shape \(N, 5\) or \(N, 5, d1, …\); got"):
+        make()(torch.zeros(shape))
+
+
+def test_probabilities_of_one_logit_are_refused():
+    for shape in ((20,), (20, 1)):
+        with pytest.raises(ValueError, match=r"K >= 2; .*: one logit z a row"):
+            TemperatureScaler().predict_proba(torch.zeros(shape))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("make", MAKERS)
+def test_onnxruntime_reads_an_exported_scaler(make):
+    runtime = pytest.importorskip("onnxruntime")
+    z, y = sample(dtype=torch.float32)
+    fitted = make().fit(z, y)
+    for given in (z, z.reshape(20, 10, 10, 5).movedim(-1, 1)):
+        stream = io.BytesIO()
+        torch.onnx.export(fitted, (given[:7],), stream, input_names=["z"], dynamic_axes={"z": {0: "N"}}, dynamo=False)
+        (found,) = runtime.InferenceSession(stream.getvalue()).run(None, {"z": given.numpy()})
+        np.testing.assert_allclose(found, fitted(given).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_inverse_logits_have_an_infinite_temperature():
+    """As the core's: every probability is the same, and no warning says more."""
+    z, y = sample()
+    scaler = TemperatureScaler(shrinkage=0).fit(-z, y)
+    core = TemperatureScaling(shrinkage=0, input="logit").fit(-z.numpy(), y.numpy())
+    assert scaler.temperature.item() == core.temperature_ == np.inf
+    np.testing.assert_allclose(scaler.predict_proba(z), 0.2)
+    np.testing.assert_allclose(core.predict_proba(z.numpy()), 0.2)
+
+
 def test_separated_classes_are_warned_of():
     z = torch.eye(3).repeat(10, 1)
     with pytest.warns(ConvergenceWarning):
@@ -131,12 +176,12 @@ def test_separated_classes_are_warned_of():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"logits": torch.randn(4)}, ValueError, r"shape \(N, K\)"),
+        ({"logits": torch.randn(4)}, ValueError, r"shape \(N, K\).*: one logit z a row.* is torch.stack"),
         ({"logits": np.zeros((4, 3))}, TypeError, "logits must be a torch.Tensor"),
         ({"logits": torch.zeros(4, 3, dtype=torch.int64)}, ValueError, "logits must be floats"),
         ({"target": torch.zeros(3, dtype=torch.int64)}, ValueError, r"target must be class indices of shape \(4,\)"),
         ({"target": torch.zeros(4)}, ValueError, "class indices"),
-        ({"logits": torch.randn(4, 1)}, ValueError, "K >= 2 classes"),
+        ({"logits": torch.randn(4, 1)}, ValueError, r"K >= 2; .* shape \(4, 1\): one logit z a row"),
         ({"target": torch.tensor([0, 1, 2, 3])}, ValueError, "0 … 2 or be ignore_index=-100; got 3"),
         ({"target": torch.tensor([0, 1, 2, -1])}, ValueError, "got -1"),
         ({"target": torch.full((4,), -100)}, ValueError, "no row"),

@@ -22,6 +22,8 @@ def check_pair(name: str, scores: Tensor, target: Tensor, shape: str, *, boolean
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{what} must be a torch.Tensor; got {type(tensor).__name__}")
         check_dense(what, tensor)
+    if name == "logits":
+        check_classes(scores)
     single = shape == "(N, …)"
     if scores.ndim < (1 if single else 2) or not scores.is_floating_point():
         raise ValueError(f"{name} must be floats of shape {shape}; got {scores.dtype}, shape {tuple(scores.shape)}")
@@ -30,6 +32,20 @@ def check_pair(name: str, scores: Tensor, target: Tensor, shape: str, *, boolean
     if target.shape != wanted or not whole:
         got = f"{target.dtype}, shape {tuple(target.shape)}"
         raise ValueError(f"target must be class indices of shape {tuple(wanted)}; got {got}")
+
+
+def check_classes(logits: Tensor, k: int | None = None) -> None:
+    """Check that dimension 1 of logits has the classes: at least two, or k."""
+    traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]  # torch's
+    # In a trace sizes are tensors, and a check of them would be a warning.
+    if logits.ndim < 2 or (not traced and (logits.shape[1] < 2 if k is None else logits.shape[1] != k)):
+        wanted, least = ("K", ", K >= 2") if k is None else (k, "")
+        one = logits.ndim < 2 or logits.shape[1] == 1
+        raise ValueError(
+            f"logits must be floats of shape (N, {wanted}) or (N, {wanted}, d1, …){least}; got {logits.dtype}, shape "
+            f"{tuple(logits.shape)}"
+            + (": one logit z a row, of shape (N,), is torch.stack([torch.zeros_like(z), z], 1)" if one else "")
+        )
 
 
 def flattened(scores: Tensor) -> Tensor:

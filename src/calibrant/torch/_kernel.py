@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 #: Weights of a tile; a backward pass keeps two tiles at once, three with squares.
 TILE = 1 << 19
+#: Logarithms of probabilities below this, such as those of logits of -inf, are raised to it: 0 · log 0 is 0.
+LOWEST = -1e4
 #: Powers of 2 are about twice as fast as those of e.
 LOG2E = math.log2(math.e)
 #: Logarithms (in base 2) of weights that are treated as 0: far below rounding, and squares of others are not subnormal
@@ -28,11 +29,11 @@ class NeighbourMeans(NamedTuple):
 
 
 def log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Logarithms of softmax rows and the rows, in float32 at least."""
+    """Logarithms of softmax rows, finite, and the rows, in float32 at least."""
     if logits.dtype not in (torch.float32, torch.float64):
         logits = logits.float()
     logs = torch.log_softmax(logits, dim=1)
-    return logs, logs.exp()
+    return logs.clamp(min=LOWEST), logs.exp()
 
 
 def around(
@@ -85,11 +86,12 @@ class _Averages(torch.autograd.Function):
         return mean, squares, concentration
 
     @staticmethod
-    @once_differentiable
     def backward(
         ctx: Any, by_mean: Tensor, by_squares: Tensor | None, by_concentration: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    ) -> tuple[Tensor | None, ...]:
         left, right, values, second, mean, squares, concentration, log_sum = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _with_graph(ctx, by_mean, by_squares, by_concentration)
         n, m = values.shape
         to_left, to_right = torch.empty_like(left), right.new_zeros(right.shape[1], n)
         to_values = values.new_zeros(m, n) if ctx.needs_input_grad[2] else None
@@ -122,6 +124,20 @@ class _Averages(torch.autograd.Function):
             None if to_values is None else to_values.T,
             None if to_second is None else to_second.T,
         )
+
+
+def _with_graph(ctx: Any, *slopes: Any) -> tuple[Tensor | None, ...]:
+    """The backward pass as a graph, for second derivatives: with all weights at once, O(N²) memory."""
+    # Views, because one input may be computed from another.
+    inputs: list[Any] = [None if t is None else t.view_as(t) for t in ctx.saved_tensors[:4]]
+    left, right, values, second = inputs
+    weights = torch.softmax((left @ right.T).fill_diagonal_(-torch.inf), dim=1)
+    outputs = [weights @ values]
+    if second is not None:
+        outputs += [weights.square() @ second, weights.square().sum(dim=1)]
+    wanted = [t for t, need in zip(inputs, ctx.needs_input_grad, strict=True) if need]
+    found = iter(torch.autograd.grad(outputs, wanted, slopes[: len(outputs)], create_graph=True))
+    return tuple(next(found) if need else None for need in ctx.needs_input_grad)
 
 
 def _powers(logs: Tensor) -> Tensor:

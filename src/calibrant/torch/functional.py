@@ -3,7 +3,8 @@
 Logits have the classes in dimension 1, as in :func:`torch.nn.functional.cross_entropy`: (N, K), or (N, K, d1, …) with
 targets (N, d1, …), each position a row. All take ``ignore_index``, as PyTorch's own losses do: rows with this target
 are ignored, averages are over the others (0 if there are none), and ``reduction="none"`` gives 0 for them. Any other
-target outside 0 … K - 1 raises ValueError.
+target outside 0 … K - 1 raises ValueError. A class with logits of -inf has probability 0, and the kernels take the
+logarithm of a probability to be at least -10⁴.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def dirichlet_kernel_error(
     Notes
     -----
     Cost O(N² K) (``"confidence"``: O(N²)), memory O(N K) and a few tiles of 2¹⁹ weights: tiles are recomputed in the
-    backward pass. Samples without an unbiased square (a single neighbour outweighs all others) are left out, as in the
-    core.
+    backward pass. Only with ``create_graph=True``, for second derivatives, are all N² weights held. Samples without an
+    unbiased square (a single neighbour outweighs all others) are left out, as in the core. Unbiased squares are
+    computed in float64, because in float32 their gradients would be rounding errors.
 
     Examples
     --------
@@ -92,17 +94,28 @@ def dirichlet_kernel_error(
     """
     p = check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
     kernel = DirichletKernel(bandwidth, orientation, debias, residual)
-    logits, target, _ = _valid_rows(logits, target, ignore_index)
-    n, k = logits.shape
-    with torch.autocast(logits.device.type, enabled=False):
-        logs = log_probabilities(logits)[0]
+    given, target, _ = _valid_rows(logits, target, ignore_index)
+    n, k = given.shape
+    with torch.autocast(given.device.type, enabled=False):
         if n < 2:
-            return _nothing(logits)
+            return _nothing(given)
+        logits, target = _in_float64(given, target) if p == 2 and debias in ("square", "cross") else (given, target)
+        logs = log_probabilities(logits)[0]
         if notion == "canonical":
-            return _kernel_power(logs, one_hot(target, k), kernel, p)
+            return _as(given, _kernel_power(logs, one_hot(target, k), kernel, p))
         classes = [logs.argmax(dim=1)] if notion == "confidence" else [torch.full_like(target, c) for c in range(k)]
         powers = [_kernel_power(_against_rest(logs, c), (target == c)[:, None], kernel, p) for c in classes]
-        return torch.stack(powers).mean()
+        return _as(given, torch.stack(powers).mean())
+
+
+def _in_float64(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows in float64, for squares of which one weight is nearly all; on the CPU where the device has no float64."""
+    return (logits.cpu().double(), target.cpu()) if logits.is_mps else (logits.double(), target)
+
+
+def _as(given: Tensor, value: Tensor) -> Tensor:
+    """A value on the device of the logits, in their dtype, or float32 if that is less precise."""
+    return value.to(torch.promote_types(given.dtype, torch.float32)).to(given.device)
 
 
 def _against_rest(logs: Tensor, chosen: Tensor) -> Tensor:
@@ -139,7 +152,7 @@ def _kernel_power(logs: Tensor, outcome: Tensor, kernel: DirichletKernel, p: flo
 
 def _unbiased_square(near: NeighbourMeans) -> tuple[Tensor, Tensor]:
     """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where it exists; needs squares."""
-    known = 1 - near.concentration > LEAST
+    known = ~(1 - near.concentration <= LEAST)  # NaN remains NaN
     rest = torch.where(known, 1 - near.concentration, torch.ones_like(near.concentration))[:, None]
     return (near.mean.square() - (0 if near.second is None else near.second)) / rest, known
 
@@ -185,8 +198,8 @@ def brier_sharpness(
 
     Notes
     -----
-    Cost O(N² K), memory O(N K) and a few tiles. The ``‖mean y‖²`` of the class frequencies is part of the sharpness
-    here and has no gradient; :attr:`calibrant.results.Estimate.details` excludes it.
+    Cost, memory and precision as of :func:`dirichlet_kernel_error`. The ``‖mean y‖²`` of the class frequencies is part
+    of the sharpness here and has no gradient; :attr:`calibrant.results.Estimate.details` excludes it.
 
     References
     ----------
@@ -204,11 +217,12 @@ def brier_sharpness(
     check_dirichlet(bandwidth, 2, orientation, debias, residual=False)
     gamma = check_number("gamma", gamma, least=0)
     score = brier_loss(logits, target, ignore_index=ignore_index)
-    logits, target, _ = _valid_rows(logits, target, ignore_index)
-    n, k = logits.shape
+    given, target, _ = _valid_rows(logits, target, ignore_index)
+    n, k = given.shape
     if n < 2:
         return score
-    with torch.autocast(logits.device.type, enabled=False):
+    with torch.autocast(given.device.type, enabled=False):
+        logits, target = (given, target) if debias is None else _in_float64(given, target)
         logs, probs = log_probabilities(logits)
         outcome = one_hot(target, k).to(probs.dtype)
         h = _width(bandwidth, n, k, squares=debias is not None)
@@ -217,7 +231,8 @@ def brier_sharpness(
             return score + gamma * near.mean.square().sum(dim=1).mean()
         square, known = _unbiased_square(near)
         terms = (square if debias == "square" else 2 * near.mean * outcome - square).sum(dim=1)
-        return score + gamma * torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
+        sharpness = torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
+        return score + gamma * _as(given, sharpness)
 
 
 def mmce(

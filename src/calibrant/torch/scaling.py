@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..calibrators import Calibrator, DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
 from ..data.checks import check_int, check_positive, check_type
-from ._checks import check_dense, check_pair, flattened, rows_that_count
+from ._checks import check_classes, check_dense, check_pair, flattened, rows_that_count
 
 
 class Scaler(nn.Module, ABC):
@@ -56,14 +56,16 @@ class Scaler(nn.Module, ABC):
         self.gradient_norm, self.n_iter = fitted.gradient_norm_, fitted.n_iter_
         return self
 
+    @torch.no_grad()
     def predict_proba(self, logits: Tensor) -> Tensor:
-        """Calibrated probabilities, of the shape of ``logits``.
+        """Calibrated probabilities, of the shape of ``logits``, without gradients (``softmax(self(logits), 1)`` has).
 
         Parameters
         ----------
         logits : Tensor of shape (N, K) or (N, K, d1, …)
             Logits.
         """
+        check_classes(logits)
         return torch.softmax(self(logits), dim=1)
 
     @abstractmethod
@@ -95,7 +97,8 @@ class TemperatureScaler(Scaler):
     -----
     The optimum is that of :class:`calibrant.calibrators.TemperatureScaling` with ``input="logit"``: Newton's method on
     1/T, in which the cross-entropy is convex, about ten passes over the logits on the CPU. T is a parameter and is
-    saved with ``state_dict``.
+    saved with ``state_dict``. It is inf, and all probabilities are equal, if logits are unrelated or inversely related
+    to labels.
 
     Examples
     --------
@@ -209,6 +212,7 @@ class VectorScaler(_ClassScaler):
         logits : Tensor of shape (N, K) or (N, K, d1, …)
             Logits.
         """
+        check_classes(logits, self.bias.numel())
         shape = (1, -1) + (1,) * (logits.ndim - 2)
         return logits * self.weight.view(shape) + self.bias.view(shape)
 
@@ -262,9 +266,10 @@ class MatrixScaler(_ClassScaler):
         logits : Tensor of shape (N, K) or (N, K, d1, …)
             Logits.
         """
-        wide = torch.promote_types(logits.dtype, self.weight.dtype)
-        rows = logits.movedim(1, -1).to(wide)
-        return nn.functional.linear(rows, self.weight.to(wide), self.bias.to(wide)).movedim(-1, 1)
+        check_classes(logits, self.bias.numel())
+        wide, last = torch.promote_types(logits.dtype, self.weight.dtype), logits.ndim - 1
+        rows = logits.movedim(1, last).to(wide)  # -1 would be exported to ONNX as it is, which onnxruntime refuses
+        return nn.functional.linear(rows, self.weight.to(wide), self.bias.to(wide)).movedim(last, 1)
 
     def _core(self, **options: Any) -> Calibrator:
         return MatrixScaling(**options)
@@ -332,6 +337,7 @@ class DirichletScaler(MatrixScaler):
         logits : Tensor of shape (N, K) or (N, K, d1, …)
             Logits.
         """
+        check_classes(logits, self.bias.numel())
         return super().forward(torch.log_softmax(logits, dim=1))
 
     def extra_repr(self) -> str:
@@ -351,16 +357,13 @@ def _parameter(values: Any, like: Tensor) -> nn.Parameter:
 def _rows(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Any, Any, Any]:
     """Arrays (n, K), (n,) and (n,) or None of the rows that count."""
     check_pair("logits", logits, target, "(N, K) or (N, K, d1, …)")
-    k = logits.shape[1]
-    if k < 2:
-        raise ValueError(f"logits must have K >= 2 classes in dimension 1; got shape {tuple(logits.shape)}")
     check_type("weight", weight, (Tensor, type(None)), "a Tensor or None")
     if weight is not None:
         check_dense("weight", weight)
         if weight.shape != target.shape:
             raise ValueError(f"weight must have the shape of target, {tuple(target.shape)}; got {tuple(weight.shape)}")
     codes = target.detach().reshape(-1)
-    used = rows_that_count(codes, k, ignore_index)
+    used = rows_that_count(codes, logits.shape[1], ignore_index)
     flat, codes = flattened(logits.detach())[used], codes[used]
     if codes.numel() == 0:
         raise ValueError("there are no rows to fit: target is empty or all ignore_index")
