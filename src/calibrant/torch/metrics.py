@@ -22,7 +22,7 @@ from ._sums import added, as_double, as_pair, resolved, sums_named
 
 _AVERAGES = {"multilabel": "macro", "multilabel:micro": "micro", "multilabel:weighted": "weighted"}
 NOTIONS = ("confidence", "classwise", "class-specific", *_AVERAGES)
-#: What the numbers of the state "problem" are.
+#: Meaning of each number of the state "problem".
 _PROBLEM = ("notion", "num_classes", "number of bins (0: a grid)", "edges of bins (their checksum)")
 _DTYPES = {name: value for value in (torch.float32, torch.float64) for name in (value, str(value), str(value)[6:])}
 
