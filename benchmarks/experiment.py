@@ -268,16 +268,10 @@ class Experiment:
         write_text(self.page_file, self.rendered())
 
     def figure(self, name: str, *given: Any) -> str:
-        """A text that other pages quote: one of ``figures``, or ``"mean"`` or ``"percent"`` of a column in some cases.
-
-        ``figure("percent.1", "covered", "n=1000")`` is a percentage with one digit; NaN does not count.
-        """
+        """A text that other pages quote: one of ``figures``, or what `Kept.figure` reads."""
         if name in self.figures:
             return self.figures[name](self.kept, *given)
-        kind, _, digits = name.partition(".")
-        column, *some = given
-        values = self.kept.where(**dict(one.split("=", 1) for one in some))[column]
-        return f"{np.nanmean(values) * {'mean': 1, 'percent': 100}[kind]:.{digits or 0}f}"
+        return self.kept.figure(name, *given)
 
     def main(self) -> None:
         """The command, of the script as a module: other processes find nothing in ``__main__``."""

@@ -68,6 +68,16 @@ class Kept:
         """Values of a column, in the order in which they come."""
         return list(dict.fromkeys(map(str, self.columns[name])))
 
+    def figure(self, name: str, column: str, *some: str) -> str:
+        """A text that pages quote: ``"mean"`` or ``"percent"`` of a column in some cases.
+
+        ``figure("percent.1", "covered", "n=1000")`` is a percentage with one digit; NaN does not count.
+        """
+        kind, _, digits = name.partition(".")
+        values = self.where(**dict(one.split("=", 1) for one in some))[column]
+        found = f"{np.nanmean(values) * {'mean': 1, 'percent': 100}[kind]:.{digits or 0}f}"
+        return found.replace("-", "−")
+
     @property
     def changed(self) -> list[str]:
         """Modules of the package that ran and are not what they were."""

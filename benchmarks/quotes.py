@@ -5,8 +5,9 @@ A page quotes with a comment, which is not shown, before the figure, and one beh
     covers in <!-- figure coverage.shares coverage "draws as rows" -->94.8<!-- end --> % of samples
 
 The comment names the experiment, the figure (one of its ``figures``) and what it is of; or the mean or percentage of a
-column of its data file in some cases, ``coverage.power percent.1 rejected test=Cox n=500``. A list of links to pages of
-experiments, with the question that each asks, is a quotation too::
+column of its data file in some cases, ``coverage.power percent.1 rejected test=Cox n=500``. Data files beside other
+pages are quoted in the same way, by path: ``docs/benchmark/estimators.csv mean.2 rel_p95 estimator=smooth size=115``. A
+list of links to pages of experiments, with the question that each asks, is a quotation too::
 
     <!-- questions coverage.power coverage.sums_tests -->
     <!-- end -->
@@ -32,7 +33,7 @@ from calibrant.data.writing import write_text
 
 from . import arguments
 from .experiment import Experiment, every_experiment, wrapped
-from .provenance import ROOT
+from .provenance import ROOT, Kept
 
 _QUOTED = re.compile(
     r"(?P<start><!-- (?P<kind>figure|questions|answers) (?P<call>[^>]*?) -->).*?<!-- end -->", re.DOTALL
@@ -51,7 +52,8 @@ def filled(text: str, page: Path) -> str:
     def one(found: re.Match[str]) -> str:
         given = shlex.split(found["call"])
         if found["kind"] == "figure":
-            said = experiments[given[0]].figure(*given[1:])
+            name, *asked_for = given
+            said = (Kept.read(ROOT / name) if name.endswith(".csv") else experiments[name]).figure(*asked_for)
         else:
             asked = [experiments[name] for name in given]
             points = _questions(asked, page) if found["kind"] == "questions" else _answers(asked, page)

@@ -277,6 +277,12 @@ def test_quoted_figures_are_those_of_the_data_file(parts, monkeypatch):
     assert one.figure("percent", "mean", "family=other, one", "n=50") == f"{100 * naive:.0f}"
     with pytest.raises(LookupError, match="no rows of"):
         one.figure("mean.1", "mean", "n=51")
+    table = parts["experiment"].ROOT / "docs" / "means.csv"
+    table.parent.mkdir()
+    table.write_text("# commit: 1\nsize,estimator,bias\n5,smooth,-0.24\n5,isotonic,0.7\n")
+    monkeypatch.setattr(parts["quotes"], "ROOT", parts["experiment"].ROOT)
+    said = "Bias <!-- figure docs/means.csv percent bias size=5 estimator=smooth -->24<!-- end --> %."
+    assert parts["quotes"].filled(said, page) == said.replace("-->24<", "-->−24<")
     asked = "<!-- questions coverage.means -->\nold\n<!-- end -->"
     assert parts["quotes"].filled(asked, page) == "<!-- questions coverage.means -->\n\n\n<!-- end -->"
     one.page_file.parent.mkdir(parents=True)

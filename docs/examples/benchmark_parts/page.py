@@ -1,6 +1,6 @@
 """How wrong is each estimator?
 
-    calibrant benchmark{sets} --out RUN_FOLDER        # goes on where it was stopped; --quick takes minutes
+    calibrant benchmark{sets} --out RUN_FOLDER        # goes on where it was stopped; --quick takes 5 CPU minutes
     {command}
     python docs/examples/benchmark_page.py --docs docs      # the page, from its data files
 
