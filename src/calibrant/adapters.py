@@ -378,15 +378,35 @@ def monai_metric(*, ignore_index: int | None = None, **options: Any) -> Any:
     return PixelCalibration()
 
 
-def scorers() -> dict[str, Any]:
+class _Scored:
+    """A measure as scikit-learn calls it: 1-D probabilities are those of the last label, whatever labels are."""
+
+    def __init__(self, measure: Callable[..., float]) -> None:
+        self.measure = measure
+        self.__name__ = measure.__name__
+
+    def __call__(self, y_true: Any, y_prob: Any, **options: Any) -> float:
+        seen = np.unique(y_true)
+        if np.ndim(y_prob) == 1 and seen.size == 2:
+            options = {"pos_label": seen[1]} | options
+        return self.measure(y_true, y_prob, **options)
+
+
+def scorers(**options: Any) -> dict[str, Any]:
     """Calibration errors as scorers for scikit-learn's ``scoring=``.
+
+    Parameters
+    ----------
+    **options
+        Options of :func:`calibrant.calibration_error` that its two relatives share: ``labels``, ``pos_label``,
+        ``notion``. ``pos_label`` is by default the last of two labels, as in ``classes_``.
 
     Returns
     -------
     dict of str to scorer
         ``neg_calibration_error`` (:func:`calibrant.calibration_error`), ``neg_expected_calibration_error`` (15 bins of
-        equal width) and ``neg_squared_calibration_error`` (unbiased), all from ``predict_proba`` and negated, since
-        scikit-learn maximises scores.
+        equal width) and ``neg_squared_calibration_error`` (without the bias of noise), all from ``predict_proba`` and
+        negated, since scikit-learn maximises scores.
 
     See Also
     --------
@@ -413,6 +433,8 @@ def scorers() -> dict[str, Any]:
     from .measure.ece import expected_calibration_error, squared_calibration_error
 
     return {
-        f"neg_{one.__name__}": make_scorer(one, response_method="predict_proba", greater_is_better=False)
+        f"neg_{one.__name__}": make_scorer(
+            _Scored(one), response_method="predict_proba", greater_is_better=False, **options
+        )
         for one in (calibration_error, expected_calibration_error, squared_calibration_error)
     }

@@ -47,13 +47,14 @@ class Binned(CellEstimator):
         ``"linear-as-printed"`` swaps the shares, as the paper's formula does; for reproduction.
     debias : bool or {"brocker", "kumar", "ferro-fricker"}, default False
         Subtract the bias caused by sampling noise. p = 2: per bin ``D_j = gap² - ō(1-ō)/(n_j - 1)``, an unbiased
-        squared gap given the bins (see Notes). The variants differ in bins with one sample, whose noise cannot be
-        estimated: ``"brocker"`` (same as True) omits them, ``Σ n_j D_j / Σ n_j`` over n_j ≥ 2; ``"kumar"`` counts
-        them as 0, ``Σ_{n_j ≥ 2} n_j D_j / n``; ``"ferro-fricker"`` keeps their gap uncorrected,
-        ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``. They coincide when every bin has at least two. p = 1
-        (not with ``"ferro-fricker"``): per bin twice the absolute gap minus the mean of a folded normal with that gap
-        and noise. The estimate may be negative for p = 1; for p = 2 the root of a negative estimate is 0, and
-        :func:`squared_calibration_error` returns the signed square.
+        squared gap if the scores within the bin are equal, otherwise slightly too low (see Notes). The variants differ
+        in bins with one sample, whose noise cannot be estimated: ``"brocker"`` (same as True) omits them,
+        ``Σ n_j D_j / Σ n_j`` over n_j ≥ 2; ``"kumar"`` counts them as 0, ``Σ_{n_j ≥ 2} n_j D_j / n``;
+        ``"ferro-fricker"`` keeps their gap uncorrected, ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``.
+        They coincide when every bin has at least two. p = 1 (not with ``"ferro-fricker"``): per bin
+        twice the absolute gap minus the mean of a folded normal with that gap and noise. The estimate may be negative
+        for p = 1; for p = 2 the root of a negative estimate is 0, and :func:`squared_calibration_error` returns the
+        signed square.
     span : {"unit", "domain"}, default "unit"
         Uniform bins over [0, 1], or over the domain of the scores ([1/K, 1] for a confidence).
 

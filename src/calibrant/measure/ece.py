@@ -1,4 +1,4 @@
-"""Expected calibration error over bins, and the unbiased squared calibration error."""
+"""Expected calibration error over bins, and the squared calibration error without the bias of noise."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def squared_calibration_error(
 
     .. math:: E\big[(P(o = 1 \mid s) - s)^2\big]
 
-    as far as the estimator resolves it. A square root, or truncation at 0, would reintroduce bias; averages over
-    resamples, classes or models stay unbiased.
+    as far as the estimator resolves it. A square root, or truncation at 0, would reintroduce this bias; averages over
+    resamples, classes or models do not.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def squared_calibration_error(
     Returns
     -------
     float
-        In [-1, 1]; for a calibrated model around 0, and negative in about half of all samples.
+        In [-1, 1]; for a calibrated model 0 on average or slightly below, and negative in about half of all samples.
 
     Raises
     ------
@@ -63,8 +63,9 @@ def squared_calibration_error(
     Notes
     -----
     The estimate is unbiased for the squared error of the bins, ``Σ P(bin) E[o - s | bin]²``, which is at most the
-    squared error; see :class:`Binned` for the remainder of order ``width² / n``. :class:`CrossFit` underestimates in
-    expectation. The cost is that of the estimator.
+    squared error, if the scores within a bin are equal. Otherwise it is slightly too low: for a calibrated model its
+    average is minus the mean of ``Var(s) / n_j`` over rows, with the variance of the scores in a bin (see
+    :class:`Binned`). :class:`CrossFit` underestimates in expectation. The cost is that of the estimator.
 
     References
     ----------
