@@ -40,6 +40,70 @@ def test_every_block_is_of_a_package():
     assert set(BLOCKS) == set(PACKAGES)
 
 
+def test_what_scikit_learn_clips_and_leaves_out():
+    from sklearn.calibration import calibration_curve
+    from sklearn.metrics import log_loss
+
+    clipped = log_loss([0, 1], [1.0, 0.5])
+    assert f"is {clipped:.2f} there and infinite here" in " ".join(PAGE.split())
+    assert cal.log_loss([0, 1], [1.0, 0.5]) == np.inf
+    y, p = [0, 0, 1, 1], [0.05, 0.12, 0.9, 0.95]
+    curve = cal.reliability_curve(y, p, estimator=cal.Binned(10))
+    there = ~np.isnan(curve.observed)
+    assert (len(there), there.sum()) == (10, 4)
+    np.testing.assert_allclose(calibration_curve(y, p, n_bins=10), [curve.observed[there], curve.scores[there]])
+
+
+def test_relplot_counts_scores_at_the_ends_half():
+    relplot = pytest.importorskip("relplot", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(5000) < 0.7, 1 - 1e-5 * rng.random(5000), rng.uniform(0.5, 1, 5000))
+    y = (rng.random(5000) < p - 0.05).astype(int)
+    smooth = {"estimator": cal.estimators.Smooth()}
+    theirs = relplot.smECE(p, y)
+    assert abs(cal.calibration_error(y, p, **smooth) - theirs) > 0.002
+    half = cal.calibration_error(y, p, sample_weight=np.where(p > 0.9995, 0.5, 1), **smooth)
+    assert half == pytest.approx(theirs, abs=1e-3)
+
+
+def test_mapies_running_sums_have_no_start_and_stop_within_ties():
+    mapie = pytest.importorskip("mapie.metrics.calibration", exc_type=ImportError)
+
+    def both(y, p):
+        found = (cal.significance.cumulative_test(y, p, statistic=name).statistic for name in ("kuiper", "ks"))
+        return [*found, mapie.kuiper_statistic(y, p), mapie.kolmogorov_smirnov_statistic(y, p)]
+
+    p = np.linspace(0.3, 0.9, 20)
+    kuiper, ks, their_kuiper, their_ks = both((p > 0.85).astype(int), p)
+    assert their_ks == pytest.approx(ks, abs=1e-6)
+    gap = p[0] / 20 / np.sqrt((p * (1 - p)).sum() / 20**2)
+    assert their_kuiper == pytest.approx(kuiper - gap, abs=1e-6)
+    rng = np.random.default_rng(0)
+    ties = np.round(rng.random(500), 1)
+    kuiper, ks, their_kuiper, their_ks = both((rng.random(500) < ties).astype(int), ties)
+    assert their_kuiper > kuiper
+    assert their_ks > ks
+
+
+@pytest.mark.parametrize("package", ["netcal", "torchmetrics"])
+def test_scores_on_edges_lie_in_other_bins(package):
+    pytest.importorskip(package, exc_type=ImportError)
+    # 0.5 is an edge of ten bins: with 0.45 in one bin its gaps cancel, with 0.55 they do not.
+    p, y = np.repeat([0.45, 0.5, 0.55], 100), np.repeat([0, 1, 1], 100)
+    ours = (2 * abs(0.475 - 0.5) + abs(0.55 - 1)) / 3
+    if package == "netcal":
+        from netcal.metrics import ECE
+
+        theirs = ECE(10).measure(p, y)
+    else:
+        import torch
+        from torchmetrics.functional.classification import binary_calibration_error
+
+        theirs = binary_calibration_error(torch.as_tensor(p), torch.as_tensor(y), n_bins=10)
+    assert cal.expected_calibration_error(y, p, n_bins=10) == pytest.approx(ours)
+    assert float(theirs) == pytest.approx((abs(0.45 - 0) + 2 * abs(0.525 - 1)) / 3, abs=1e-6)
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.filterwarnings("ignore")
 def test_their_numbers_are_ours(package):
