@@ -66,6 +66,17 @@ def test_every_map(row, k, columns, kind):
     np.testing.assert_array_equal(label, fitted.predict(new))
 
 
+def test_rows_of_single_precision_differ_by_what_their_sums_do_from_1():
+    """`EndSmoothing` divides rows with an end by their sum; its graph takes the sum of the scores for 1."""
+    s, y, _ = several(400, 4, 1, 0.6)
+    s = np.where(s < 0.05, 0, s)
+    s = (s / s.sum(axis=1, keepdims=True)).astype(np.float32).astype(float)
+    off = np.abs(s.sum(axis=1) - 1).max()
+    for one in (c.EndSmoothing(), c.AutoCalibrator(), c.SegmentCalibrator(), c.TemperatureScaling()):
+        one.fit(s, y)
+        np.testing.assert_allclose(run(one, s)[1], one.predict_proba(s), rtol=0, atol=2 * off)
+
+
 def test_labels_in_any_order_and_of_any_kind():
     p, y, _ = several(200, 3, 0, 0.5)
     for names in (["b", "a", "c"], [2, 0, 1], [5.0, -1.0, 2.0]):
