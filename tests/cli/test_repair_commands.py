@@ -10,6 +10,7 @@ import pytest
 import calibrant as cal
 from calibrant.calibrators import PlattScaling, load_calibrator
 from calibrant.calibrators.candidates import NAMED
+from calibrant.calibrators.saving import sealed, to_dict
 from calibrant.cli import repair
 from calibrant.data.tables import FileTable
 
@@ -254,6 +255,26 @@ def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     assert "scores['y_prob'] must have no missing values; row 1 is null" in refused(
         capsys, "apply", model, source, "--out", tmp_path / "o.csv"
     )
+
+
+KINDS = {"id": "Int64", "zip": "String", "amount": "Float64", "flag": "Boolean", "note": "String", "y_prob": "Float64"}
+
+
+@pytest.mark.parametrize("suffix", ["", "_new"])
+@pytest.mark.parametrize("name", ["o.parquet", "o.ndjson", "o.arrow"])
+def test_other_columns_of_csv_keep_their_kinds_in_other_formats(name, suffix, tmp_path, capsys):
+    """Numbers and truth values are no text there, or no other command could read them; names like 007 stay."""
+    model, source, out = tmp_path / "m.json", tmp_path / "b.csv", tmp_path / name
+    model.write_text(json.dumps(sealed(to_dict(PlattScaling().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])))))
+    source.write_text('id,zip,amount,flag,note,y_prob\n7,02134,1.10,True,"a, b",0.25\n8,00001,,False,,0.5\n')
+    assert run(capsys, "apply", model, source, "--out", out, "--suffix", suffix)[0] == 0
+    with FileTable(str(out)) as table:
+        got = next(table.batches())
+    assert {n: str(kind) for n, kind in got.schema.items()} == KINDS | {f"y_prob{suffix}": "Float64"}
+    assert got.rows()[0][:5] == (7, "02134", 1.1, True, "a, b")
+    assert got.rows()[1][:5] == (8, "00001", None, False, None)
+    source.write_text("y_prob\n0.5\n")
+    assert run(capsys, "apply", model, source, "--out", out, "--force")[0] == 0
 
 
 @pytest.mark.slow
