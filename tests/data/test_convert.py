@@ -250,7 +250,24 @@ def test_torch():
     labels = torch.tensor([0, 1, 2, 0, 2])
     expected = cal.calibration_error([0, 1, 2, 0, 2], P3)
     assert cal.calibration_error(labels, scores) == expected
-    assert as_predictions(labels, scores.to(torch.bfloat16), sum_tolerance=0.02).probs.dtype == np.float32
+    assert as_predictions(labels, scores.to(torch.bfloat16)).probs.dtype == np.float32
+
+
+def test_bfloat16_has_the_tolerances_of_its_own_precision():
+    """Rows of a softmax in it sum to 1 within 2⁻⁸ (once refused); a score that it rounds off an edge is on the edge."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    rng = np.random.default_rng(0)
+    exact = rng.dirichlet(np.ones(20), size=500)
+    rounded = torch.tensor(exact).to(torch.bfloat16)
+    assert 1e-3 < np.abs(rounded.double().numpy().sum(axis=1) - 1).max() < 2**-8
+    codes = [int(rng.choice(20, p=row)) for row in exact]
+    error = cal.calibration_error(codes, exact, labels=range(20))
+    assert cal.calibration_error(codes, rounded, labels=range(20)) == pytest.approx(error, abs=0.01)
+    with pytest.raises(ValueError, match=r"sum to 1 within sum_tolerance=0.08; row 0 sums to 0.89"):
+        as_predictions(codes, 0.9 * rounded, labels=range(20))
+    edges = torch.arange(1, 10).double() / 10
+    curve = cal.reliability_curve([0, 1] * 4 + [0], edges.to(torch.bfloat16), estimator=cal.Binned(10))
+    np.testing.assert_array_equal(curve.observed, [*([0, 1] * 4), 0, np.nan])
 
 
 def test_clean_arrays_are_not_copied():

@@ -54,7 +54,7 @@ class SharedParameters:
         Non-negative weights, not all 0. Whole numbers stand for repeated rows, other weights are relative.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|`` of 2-D probabilities. Default: 1e-5 for float64, 1e-4 for float32, 1e-2 for
-        float16.
+        float16, 8e-2 for bfloat16.
     from_logits : bool, default False
         Whether logits are passed in place of probabilities: log odds of ``pos_label`` (1-D), or softmax logits (2-D).
     groups : array-like of shape (n,), or name of a column, optional

@@ -33,6 +33,8 @@ from .weights import ones_or
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
 #: How far from 1 a row of probabilities may sum, by dtype of the scores.
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
+#: Machine epsilon of bfloat16.
+_BFLOAT16 = 2.0**-7
 #: Values processed at a time by several passes: they stay in the cache.
 _TILE = 1 << 15
 #: The bit pattern of 1.0, by dtype of the scores.
@@ -81,7 +83,8 @@ def as_predictions(
     sample_weight : array-like of shape (n,), optional
         Non-negative, finite, not all zero. Whole numbers equal repeated rows. With shares k / n: the number n.
     sum_tolerance : float, optional
-        Largest accepted ``|row sum - 1|``. Default 1e-5 (float64), 1e-4 (float32), 1e-2 (float16).
+        Largest accepted ``|row sum - 1|``. Default 1e-5 (float64), 1e-4 (float32), 1e-2 (float16), 8e-2
+        (bfloat16).
     from_logits : bool, default False
         ``y_prob`` holds finite logits: rows of a softmax, or in 1-D the log odds of ``pos_label``. Logarithms of
         probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
@@ -123,9 +126,9 @@ def as_predictions(
 
     Notes
     -----
-    Scores outside [0, 1] by no more than 1e-9 (float64), 1e-6 (float32) or 2e-3 (float16) are rounding
-    noise and are clipped. float32 scores stay float32; float16 becomes float32; integers and booleans become
-    float64. Cost: two passes over ``y_prob``; a clean float array is not copied.
+    Scores outside [0, 1] by no more than 1e-9 (float64), 1e-6 (float32), 2e-3 (float16) or 1.6e-2 (bfloat16) are
+    rounding noise and are clipped. float32 scores stay float32; float16 and bfloat16 become float32; integers and
+    booleans become float64. Cost: two passes over ``y_prob``; a clean float array is not copied.
 
     **Shares.** Floats ``y_true`` in [0, 1], at least one strictly between, are shares of the label 1 (of ``pos_label``,
     or the second of ``labels``, if 1 is not a label): k of n draws, or votes of annotators. Floats that are all 0 or 1
@@ -342,7 +345,9 @@ def read_truth(y_true: Any) -> tuple[AnyArray, tuple[str, ...] | None]:
 def read_scores(scores: Any) -> tuple[FloatArray, float, tuple[str, ...] | None]:
     """Scores as floats of one or two dimensions, the epsilon of the dtype they came in, and names of their columns."""
     array, columns = to_array(scores, "y_prob")
-    return *_scores(array), columns
+    array, eps = _scores(array)
+    # NumPy has no bfloat16: its numbers came as float32, rounded to 8 bits.
+    return array, _BFLOAT16 if str(getattr(scores, "dtype", "")) == "torch.bfloat16" else eps, columns
 
 
 def check_probabilities(values: FloatArray, eps: float, sum_tolerance: float | None = None) -> FloatArray:
@@ -430,8 +435,10 @@ def _from_objects(array: AnyArray, name: str) -> AnyArray:
         raise TypeError(f"{name} must hold real numbers: {error}") from error
 
 
-def _dtype_of(eps: float) -> np.dtype[Any]:
-    return np.dtype(np.float16 if eps > 1e-4 else np.float32 if eps > 1e-8 else np.float64)
+def _tolerance(table: dict[Any, float], eps: float) -> float:
+    """That of the dtype with this epsilon; of bfloat16 eight times that of float16, as is its epsilon."""
+    dtype = np.dtype(np.float16 if eps > 1e-4 else np.float32 if eps > 1e-8 else np.float64)
+    return table[dtype] * (8 if eps == _BFLOAT16 else 1)
 
 
 def _clean(values: FloatArray) -> bool:
@@ -450,7 +457,7 @@ def _in_range(values: FloatArray, eps: float) -> FloatArray:
     if _clean(values):
         return values
     check_finite(values)
-    tolerance = RANGE_TOLERANCE[_dtype_of(eps)]
+    tolerance = _tolerance(RANGE_TOLERANCE, eps)
     outside = (values < -tolerance) | (values > 1 + tolerance)
     if outside.any():
         hint = range_hint(values, RANGE_TOLERANCE[values.dtype])
@@ -470,7 +477,7 @@ def _at(values: AnyArray, where: tuple[int, ...]) -> str:
 def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> FloatArray:
     """Check rows of probabilities: each value lies in [0, 1], each row sums to 1 within the tolerance."""
     if tolerance is None:
-        tolerance = SUM_TOLERANCE[_dtype_of(eps)]
+        tolerance = _tolerance(SUM_TOLERANCE, eps)
     else:
         check_sum_tolerance(tolerance)
     ones = np.ones(probs.shape[1], dtype=probs.dtype)
