@@ -126,6 +126,32 @@ def test_piece_that_lacks_a_label():
     assert acc.required_totals().class_weight.tolist() == [1, 1, 2]
 
 
+@pytest.mark.parametrize(("label", "other"), [("yes", "no"), ("good", "bad"), ("a", "b")])
+def test_pieces_of_one_label_only_merge_with_any_other(label, other):
+    """Whatever the order of labels: the one that stands for the other has no rows, and takes its name."""
+    y, p = binary(300)
+    y, p = np.array([other, label])[np.sort(y)], p.astype(np.float32)
+    first = np.flatnonzero(y == label)[0]
+    whole = cal.Accumulator(pos_label=label).update(y, p)
+    rest, some, alone = (
+        cal.Accumulator(pos_label=label).update(y[part], p[part])
+        for part in (slice(first + 9), slice(first + 9, first + 50), slice(first + 50, None))
+    )
+    assert f"not {label}" in alone.classes
+    for merged in (some + alone + rest, rest + some + alone, sum([alone, rest, some])):
+        assert (merged.classes, merged.positive) == (whole.classes, whole.positive)
+        for name in ("class_weight", "prob_sum"):
+            np.testing.assert_allclose(getattr(merged.totals, name), getattr(whole.totals, name), rtol=1e-12)
+        assert merged.estimate().value == pytest.approx(whole.estimate().value, rel=1e-12)
+    third = cal.Accumulator(pos_label=label, labels=["z", label]).update(np.array(["z", label]), [0.2, 0.7])
+    with pytest.raises(ValueError, match=r"must have equal labels; got .*: pass labels=\[...\] to each"):
+        rest + third
+    # A label that was given is not replaced.
+    given = cal.Accumulator(pos_label=label, labels=[f"not {label}", label]).update(y[first:], p[first:])
+    with pytest.raises(ValueError, match="must have equal labels"):
+        rest + given
+
+
 def test_empty_and_wrong_use():
     with pytest.raises(ValueError, match="no rows"):
         cal.Accumulator().estimate()

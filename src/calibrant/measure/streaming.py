@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -267,10 +269,15 @@ class Accumulator(SumsOfRows, Printable):
         out._library = self._library or other._library
         source = {a.source for a in full}
         out.source = source.pop() if len(source) == 1 else ""
+        if len(full) == 2:
+            full = [_with_labels_of(full[1], full[0]), _with_labels_of(full[0], full[1])]
         for a in full:
             for name, called in zip(_SEEN[:3], ("labels", "pos_label", "kinds of rows (several labels)"), strict=True):
                 if (one := getattr(full[0], name)) != (other_one := getattr(a, name)):
-                    raise ValueError(f"merged accumulators must have equal {called}; got {one!r} and {other_one!r}")
+                    advice = ": pass labels=[...] to each" if name == "classes" else ""
+                    raise ValueError(
+                        f"merged accumulators must have equal {called}; got {one!r} and {other_one!r}{advice}"
+                    )
         if full:
             first = full[0]
             out.notion = first.notion
@@ -512,6 +519,21 @@ class Accumulator(SumsOfRows, Printable):
                 for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
                     column += found
         return columns
+
+
+def _with_labels_of(other: Accumulator, sums: Accumulator) -> Accumulator:
+    """The sums, with the other's labels if all their rows have the positive one: ``not yes`` stands for any other."""
+    at, totals = sums.positive, sums.required_totals()
+    if at is None or other.positive is None or sums.labels is not None or totals.class_weight[1 - at] > 0:
+        return sums
+    label, rest = sums.classes[at], sums.classes[1 - at]
+    if rest != f"not {label}" or rest in sums.required().labels or other.classes[other.positive] != label:
+        return sums
+    out = copy(sums)
+    out.classes, out.positive = other.classes, other.positive
+    if at != other.positive:
+        out.totals = replace(totals, class_weight=totals.class_weight[::-1], prob_sum=totals.prob_sum[::-1])
+    return out
 
 
 def _unnamed(p: Predictions, n_before: int) -> AnyArray:
