@@ -61,7 +61,7 @@ def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch,
     monkeypatch.setattr(
         build,
         "read_subgroups",
-        lambda *given: [replace(g, codes=g.codes.view(Counted)) for g in read_subgroups(*given)],
+        lambda *given, **about: [replace(g, codes=g.codes.view(Counted)) for g in read_subgroups(*given, **about)],
     )
     monkeypatch.setattr(Counted, "touched", 0)
     # Many groups of few rows are compared by draws, which want the map once more a column.

@@ -347,6 +347,37 @@ def test_off_group_and_difference_are_found():
     )  # the common curve says a little more
 
 
+def test_a_column_of_single_rows_is_refused_by_name_and_few_notes_are_printed():
+    y, p, group = sample(400)
+    age = np.random.default_rng(1).normal(50, 10, 400)
+    said = r"column 'age' has 400 values in 400 rows: cut numbers into ranges first, as with pandas.cut, or .*find_segm"
+    with pytest.raises(ValueError, match=said):
+        cal.subgroup_calibration(y, p, {"group": group, "age": age}, **CHEAP)
+    with pytest.raises(ValueError, match=r"by must have few values, of many rows each; it has 400 values in 400 rows"):
+        cal.subgroup_calibration(y, p, age, **CHEAP)
+    with pytest.raises(ValueError, match="column 'age' has 400 values"):
+        cal.calibration_over_time(y, p, np.arange(400), by={"age": age})
+    many = np.arange(400) // 2 % 199  # of two rows or more each
+    found = cal.subgroup_calibration(y, p, many, **CHEAP)
+    assert len(found.subgroups) == 199
+    notes = [line for line in str(found).split("\n") if "note" in line]
+    assert notes[0] == "  note: 0: 4 rows, fewer than 50: results are imprecise"
+    assert len(notes) == 6
+    assert notes[-1] == "  note: 194 more notes on other subgroups are in to_frame()"
+    assert all("fewer than 50" in text for text in found.to_frame()["warnings"])
+    assert found._repr_html_().count("fewer than 50") <= 10  # in the note, and as text
+    assert "note: x: 1 row, fewer than 50" in str(cal.subgroup_calibration([1, 0], [0.4, 0.5], ["x", "y"], **CHEAP))
+
+
+def test_n_resamples_are_those_of_the_comparison_of_subgroups_too():
+    y, p, group = sample(300)
+    for about, how in (({"groups": np.arange(300) // 3}, "the signs of 100 groups"), ({}, "outcomes")):
+        by = group if about else np.arange(300) % 40  # with little information in each
+        for n in (99, 499):
+            found = cal.subgroup_calibration(y, p, by, estimator=cal.Binned(5), n_resamples=n, **about)
+            assert f"{n} draws of {how}" in found.columns[0].heterogeneity.name
+
+
 def test_small_missing_and_weightless_groups_are_told():
     y, p, group = sample(400)
     named = group.astype(object)

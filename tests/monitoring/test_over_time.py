@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.monitoring.changes import _tail, _unskewed, cut
-from calibrant.monitoring.periods import CALENDAR, Periods, Times
+from calibrant.monitoring.periods import CALENDAR, Periods, Times, time_texts
 
 FEW = {"estimator": cal.Binned(5)}
 
@@ -479,6 +479,43 @@ def test_tests_reject_as_often_as_they_say():
         found = cal.calibration_over_time(y, p, np.arange(1500), every=300, **FEW)
         rejected += min(found.adjusted.values()) <= 0.05
     assert rejected <= 9  # of 80: 4 expected at most, and two and a half standard errors
+
+
+def test_times_that_are_fractions_are_short_and_sizes_are_those_of_the_rows():
+    rng = np.random.default_rng(0)
+    p, time = rng.random(478), rng.random(478) * 100
+    y = rng.random(478) < np.where(time < 50, p, p**3)
+    found = cal.calibration_over_time(y, p, time, every=60)
+    ends = [round(v, 1) for one in found.periods for v in (one.start, one.end)]
+    assert ends == sorted(set(ends))  # all apart
+    names = [one.name for one in found.periods]
+    assert names == [f"{a:.1f} to {b:.1f}" for a, b in zip(ends[::2], ends[1::2], strict=True)]
+    low, high = found.changes[0].interval
+    assert f"between {low:.1f} and {high:.1f}" in found.summary
+    assert "478 rows, 7 periods of 60 to 118 rows" in str(found)
+    alone = cal.calibration_over_time(y[time < 50], p[time < 50], time[time < 50], every=1000)
+    n = (time < 50).sum()
+    assert f"1 period of {n} rows" in str(alone)
+    assert " over 1 period. " in alone.summary
+    assert "adjusted for 1 period (Holm)" in str(alone)
+    courses = cal.calibration_over_time(y, p, np.zeros(478), every=60, by=["a"] * 478)
+    assert " any of the 1 " not in courses.summary
+
+
+@pytest.mark.parametrize(
+    ("times", "more", "texts"),
+    [
+        ([0.1 + 0.2, 0.5], 0, ["0.3", "0.5"]),
+        ([-0.2, 1700000000.4], 0, ["0", "1,700,000,000"]),
+        ([2.0, 2.0], 1, ["2.0", "2.0"]),
+        ([12.6, 14.4], 1, ["12.6", "14.4"]),
+        ([2016, 2017], 1, ["2,016", "2,017"]),
+        ([1e-20, 2e-20], 0, ["1e-20", "2e-20"]),
+        ([dt.date(2026, 5, 9)], 1, ["2026-05-09"]),
+    ],
+)
+def test_texts_of_times(times, more, texts):
+    assert time_texts(times, more) == texts
 
 
 def test_of_very_many_changes_the_last_are_told():

@@ -84,7 +84,8 @@ def calibration_over_time(
     Raises
     ------
     ValueError, TypeError
-        For invalid input: times that are missing, or of several time zones or types; ``by`` with several classes.
+        For invalid input: times that are missing, or of several time zones or types; ``by`` with several classes, or
+        with a column that has more than 50 values, and fewer than two rows per value on average.
 
     See Also
     --------
@@ -136,7 +137,8 @@ def calibration_over_time(
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problems = chosen.reduce(p)
-    columns = [] if by is None else [replace(c, codes=p.of_given(c.codes)) for c in read_subgroups(by, p.n_given)]
+    named = [] if by is None else read_subgroups(by, p.n_given, few=True)
+    columns = [replace(c, codes=p.of_given(c.codes)) for c in named]
     if isinstance(problems, VectorProblem) or (columns and len(problems) > 1):
         kind = f"notion {chosen.name!r}" + ("" if isinstance(problems, VectorProblem) else " with by")
         raise ValueError(f"{kind} cannot be followed over time: take one class with ClassSpecific(label)")

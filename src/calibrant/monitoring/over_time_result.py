@@ -20,7 +20,7 @@ from ..data.printing import (
 from ..data.result import Paged, Picture, Result, Section
 from ..data.types import Interval, Label
 from ..significance.result import TestResult
-from .periods import Time, TimeInterval, time_text
+from .periods import Time, TimeInterval, time_texts
 
 #: Maximum number of courses listed in the text.
 _LISTED = 12
@@ -144,7 +144,7 @@ class Change(Result):
     @property
     def between(self) -> str:
         """The interval of the time, in words."""
-        low, high = (time_text(v) for v in self.interval)
+        low, high = time_texts(self.interval, more=1)
         return f"between {low} and {high}" if low != high else f"at {low}"
 
     @property
@@ -256,7 +256,7 @@ class CalibrationOverTime(Picture, Paged):
     @property
     def summary(self) -> str:
         """Whether and when calibration changed, and the gap since; for several courses, the most significant one."""
-        if not self.courses:
+        if len(self.courses) <= 1:
             return self._alone
         n, changed = len(self.courses), self.changed
         nouns = {"class": "classes", "label": "labels"}.get(self.by, "subgroups")
@@ -272,7 +272,7 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def _alone(self) -> str:
-        n, adjusted = len(self.periods), self.adjusted
+        adjusted, spans = self.adjusted, number_of(len(self.periods), "period")
         if self.changes:
             last = self.changes[-1]
             since = self._level_of(last.after, last.after_interval)
@@ -282,7 +282,8 @@ class CalibrationOverTime(Picture, Paged):
             were = f"were {more:,} more changes" if more > 1 else "was one more change"
             return said + (f" There {were} before that." if more else "")
         known_ones = self._known
-        said = f"{self._what} are {self._level_of(self.gap, self.gap_interval)} over all {n:,} periods. "
+        over = spans if len(self.periods) == 1 else f"all {spans}"
+        said = f"{self._what} are {self._level_of(self.gap, self.gap_interval)} over {over}. "
         if not known_ones:
             return said + "Whether that changed cannot be tested."
         if adjusted["trend"] <= 1 - self.level:
@@ -312,7 +313,9 @@ class CalibrationOverTime(Picture, Paged):
 
     @property
     def _spans(self) -> str:
-        of = f"of {self.every:,} rows" if isinstance(self.every, int) else f"by {self.every}"
+        sizes = sorted({p.n_samples for p in self.periods})  # the last has the rest, and equal times stay together
+        rows = f"{sizes[0]:,} to {sizes[-1]:,} rows" if len(sizes) > 1 else number_of(sizes[0], "row")
+        of = f"of {rows}" if isinstance(self.every, int) else f"by {self.every}"
         return f"{number_of(len(self.periods), 'period')} {of}"
 
     def _table(self) -> list[str]:
@@ -357,7 +360,7 @@ class CalibrationOverTime(Picture, Paged):
         """Lines below the table."""
         tests = ((self.change_test, "no change"), (self.trend_test, "no trend"), (self.period_test, "no difference"))
         return [
-            f"* miscalibrated at {1 - self.level:.3g}, adjusted for {self._n_periods:,} periods (Holm)",
+            f"* miscalibrated at {1 - self.level:.3g}, adjusted for {number_of(self._n_periods, 'period')} (Holm)",
             "; ".join(
                 f"{what}: p {equals(test.pvalue)}" if test.pvalue == test.pvalue else f"{what}: {test.warnings[0]}"
                 for test, what in tests

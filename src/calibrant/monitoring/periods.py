@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_00
 _TILE = 1 << 16
 #: Mean length of runs of equal numbers from which run-length encoding is used.
 _RUNS = 16
+#: Decimals from which a number is written with all its digits.
+_MOST_PLACES = 16
 Time = int | float | dt.datetime | dt.date
 
 
@@ -172,6 +174,15 @@ def time_text(value: Time) -> str:
     if isinstance(value, dt.datetime):
         return value.replace(microsecond=0).isoformat(" ").removesuffix(":00")
     return value.isoformat() if isinstance(value, dt.date) else f"{value:,}"
+
+
+def time_texts(times: Sequence[Time], more: int = 0) -> list[str]:
+    """Times in words; fractions have as few decimals as keep different ones apart, and some ``more``."""
+    fractions = [v for v in times if isinstance(v, float)]
+    for places in range(_MOST_PLACES * (len(fractions) == len(times))):
+        if len({round(v, places) for v in fractions}) == len(set(times)):
+            return [f"{round(v, places + more) + 0.0:,.{places + more}f}" for v in fractions]  # + 0 makes -0 a 0
+    return [time_text(v) for v in times]
 
 
 def _plain(time: Any) -> AnyArray:
@@ -321,9 +332,9 @@ class Periods:
         codes[order] = np.searchsorted(cuts, np.arange(n), side="right")
         low, high = ends_of(times.values, codes, cuts.size + 1)
         starts, ends = (tuple(map(times.shown, some)) for some in (low, high))
-        names = [
-            time_text(a) if a == b else f"{time_text(a)} to {time_text(b)}" for a, b in zip(starts, ends, strict=True)
-        ]
+        texts = time_texts([*starts, *ends])
+        pairs = zip(texts[: len(starts)], texts[len(starts) :], strict=True)
+        names = [a if a == b else f"{a} to {b}" for a, b in pairs]
         return cls(codes, every, tuple(names), starts, ends)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...data.checks import check_choice, check_int, check_level, check_random_state, check_resamples
 from ...data.dependence import design_effects, design_parts
+from ...data.printing import number_of
 from ...data.problem import Problem
 from ...data.progress import progress_bar
 from ...data.public_function import InputOptions, public_function
@@ -87,11 +88,12 @@ def subgroup_calibration(
         subgroup below ``1 - level``, whatever the dependence of the tests; ``"bh"`` does so for the expected share of
         calibrated subgroups among those rejected.
     min_size : int, default 50
-        Subgroups with fewer rows are reported and tested like all others, with a warning, but left out of the largest
-        difference if at least two others remain.
+        Subgroups with fewer rows are reported, tested and counted by the correction like all others, with a warning,
+        but left out of the largest difference if at least two others remain.
     n_resamples : int, default 1999
         Draws for ``"kuiper"``: fewer for a subgroup whose statistic many draws reach, and more, or a tail probability,
-        for one that few reach, so that each subgroup can be rejected however many there are; see Notes.
+        for one that few reach, so that each subgroup can be rejected however many there are; see Notes. Also the draws
+        for ``heterogeneity`` where it needs some.
     intersections : int, default 1
         Number of columns whose values are combined: 2 adds a column of subgroups for each pair (``"f and north"``), 3
         also for each triple, with one correction for all. :func:`find_segments` searches for such subgroups.
@@ -108,7 +110,7 @@ def subgroup_calibration(
     Raises
     ------
     ValueError, TypeError
-        For invalid input.
+        For invalid input; for a column that has more than 50 values, and fewer than two rows per value on average.
 
     See Also
     --------
@@ -171,7 +173,7 @@ def subgroup_calibration(
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
-    named = read_subgroups(by, p.n_given)
+    named = read_subgroups(by, p.n_given, few=True)
     named += intersections_of(named, min(intersections, len(named)))
     columns = [replace(c, codes=p.of_given(c.codes)) for c in named]
     (target,) = chosen.targets(p)
@@ -418,8 +420,8 @@ def _column(
     rows = zip(column.held.tolist(), *(v.tolist() for v in (*numbers, intervals, errors, pvalues)), strict=True)
     for i, (place, weight, outcomes, scores, gap_interval, error, pvalue) in enumerate(rows):
         notes = []
-        if column.n_samples[place] < options.min_size:
-            notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: results are imprecise")
+        if (n := int(column.n_samples[place])) < options.min_size:
+            notes.append(f"{number_of(n, 'row')}, fewer than {options.min_size}: results are imprecise")
         if groups_of is not None and (least := float(least_pvalue(few := int(groups_of[i])))) > smallest:
             notes += few_groups(few) or [f"rows of {few} groups: no p-value can be below {least:.2g}"]
         if not spread[i] > 0 and not off[i] > 0:
@@ -445,6 +447,7 @@ def _column(
             int(column.n_samples[column.held].sum()),
             rng,
             column.group_scores(cells, pooled),
+            n_resamples=options.n_resamples,
             least=smallest if others else 1.0,
             many=some,
         ),

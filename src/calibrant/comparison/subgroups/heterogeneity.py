@@ -248,6 +248,7 @@ def heterogeneity(
     rng: np.random.Generator,
     groups: GroupScores | None = None,
     *,
+    n_resamples: int = _DRAWS,
     least: float = 1.0,
     many: bool = False,
 ) -> TestResult:
@@ -255,9 +256,9 @@ def heterogeneity(
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
     curve, with its refit linearised; for correlated rows, with those of residuals whose signs are flipped by whole
-    groups. ``least``: p-value that must be possible. Then more draws are made where few reach the statistic. With
-    ``many`` subgroups, fewer are made where many do, and for independent rows at most 20 million numbers (or 1999
-    draws) are drawn, with the tail of :func:`_range_tails` where no draw reaches it.
+    groups. ``least``: p-value that must be possible. Then more draws than ``n_resamples`` are made where few reach the
+    statistic. With ``many`` subgroups, fewer are made where many do, and for independent rows at most 20 million
+    numbers (or ``n_resamples`` draws) are drawn, with the tail of :func:`_range_tails` where no draw reaches it.
     """
     from scipy.special import chdtrc
 
@@ -271,7 +272,7 @@ def heterogeneity(
         return TestResult(nan, nan, name="score test of subgroup intercepts", warnings=(f"no test: {why}",), **about)
     test = _ScoreTest(totals)
     statistic = float(test.statistic(totals.score, totals.score_all))
-    enough = float(totals.information.min()) >= _FEW or cells.scores.size * _DRAWS > _MOST_DRAWN
+    enough = float(totals.information.min()) >= _FEW or cells.scores.size * n_resamples > _MOST_DRAWN
     if groups is None and enough:
         pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
     else:
@@ -279,7 +280,8 @@ def heterogeneity(
         if groups is not None:  # one of all signs, to the last digit
             statistic = float(of_set(np.ones((1, len(groups.bent))))[0])
         size = cells.scores.size if groups is None else groups.score.size
-        numbers = _FIRST_DRAWS if many else _DRAWS, _most_draws(least, size, tail=groups is None and many)
+        most = _most_draws(least, size, tail=groups is None and many, n_resamples=n_resamples)
+        numbers = min(_FIRST_DRAWS, n_resamples) if many else n_resamples, most
         pvalue, n_draws = null.sequential_pvalue(of_set, statistic, numbers, rng, size)
         how = null.described(n_draws)
         if groups is None and many and pvalue * (1 + n_draws) <= 1:
@@ -299,12 +301,12 @@ def _drawn(
     return null, lambda sets: test.statistic(np.add.reduceat(sets, cells.starts[:-1], axis=1), sets @ columns)
 
 
-def _most_draws(least: float, size: int, *, tail: bool) -> int:
+def _most_draws(least: float, size: int, *, tail: bool, n_resamples: int = _DRAWS) -> int:
     """Number of draws, of ``size`` numbers each, for p-values below ``least``; bounded where there is a ``tail``."""
     if least >= 1:
-        return _DRAWS
+        return n_resamples
     surely = 0.0 if tail else _COARSE / least
-    return max(_DRAWS, int(np.ceil(max(min(_FINE / least, _MORE_DRAWN / size), surely))))
+    return max(n_resamples, int(np.ceil(max(min(_FINE / least, _MORE_DRAWN / size), surely))))
 
 
 def _range_tails(cells: SubgroupCells, pooled: PooledMap) -> float:

@@ -20,6 +20,8 @@ from .result import UNNAMED
 #: Separates the values of an intersection, and the names of its columns.
 _BOTH = " and "
 MISSING, EMPTY = "(missing)", "(empty)"
+#: Values up to which a column may have nearly as many values as rows.
+_FEW_VALUES = 50
 #: Rows read at a time.
 _TILE = 1 << 16
 
@@ -57,15 +59,22 @@ def names_of(values: Sequence[Label]) -> tuple[str, ...]:
     )
 
 
-def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
-    """Check and read the ``by`` argument."""
+def read_subgroups(by: Any, n_rows: int, *, few: bool = False) -> list[Subgroups]:
+    """Check and read the ``by`` argument; ``few`` refuses columns with nearly as many values as rows."""
     columns = named_columns(by)
     if not columns:
         raise ValueError("by must have at least one column; got none")
     found = []
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
-        found.append(subgroups_of(name, check_column(column, shown, n_rows), shown))
+        read = subgroups_of(name, check_column(column, shown, n_rows), shown)
+        if few and len(read.values) > max(_FEW_VALUES, n_rows / 2):
+            which = "it" if name == UNNAMED else f"column {name!r}"
+            raise ValueError(
+                f"by must have few values, of many rows each; {which} has {len(read.values):,} values in {n_rows:,} "
+                "rows: cut numbers into ranges first, as with pandas.cut, or search them with find_segments"
+            )
+        found.append(read)
     return found
 
 

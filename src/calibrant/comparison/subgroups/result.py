@@ -23,8 +23,8 @@ from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 
-#: Subgroups that a summary names, and the name of a column without one.
-_NAMED = 3
+#: Subgroups that a summary names, notes that the text prints, and the name of a column without one.
+_NAMED, _NOTES = 3, 5
 UNNAMED = "subgroup"
 
 
@@ -239,7 +239,7 @@ class SubgroupReport(Picture, Paged):
         for column in self.columns:
             lines += ["", *self._table(column)]
             lines += [f"  {text}" for text in self._between(column)]
-            lines += [f"  note: {printable(g.name)}: {text}" for g in column.subgroups for text in g.warnings]
+            lines += [f"  note: {text}" for text in _notes(column)]
         return printable_lines("\n".join([*lines, "", self._key()]))
 
     def _key(self) -> str:
@@ -311,11 +311,7 @@ class SubgroupReport(Picture, Paged):
                 "error_high": [g.error_interval.high for g in subgroups],
                 "p, adjusted": [pvalue_text(g.adjusted) for g in subgroups],
             }
-            notes = [
-                self._key(),
-                *self._between(column),
-                *(f"{g.name}: {text}" for g in subgroups for text in g.warnings),
-            ]
+            notes = [self._key(), *self._between(column), *_notes(column)]
             marked = [bool(g.adjusted <= 1 - self.level) for g in subgroups]
             out.append(Section(column.name, told, marked, "; ".join(notes)))
         return out
@@ -333,6 +329,13 @@ class SubgroupReport(Picture, Paged):
             columns[f"{short}_high"] = [getattr(subgroup, name).high for subgroup in self.subgroups]
         columns["warnings"] = ["; ".join(subgroup.warnings) for subgroup in self.subgroups]
         return columns
+
+
+def _notes(column: SubgroupColumn) -> list[str]:
+    """The first warnings of subgroups, and the number of the others."""
+    notes = [f"{printable(g.name)}: {text}" for g in column.subgroups for text in g.warnings]
+    more = len(notes) - _NOTES
+    return notes if more <= 1 else [*notes[:_NOTES], f"{more:,} more notes on other subgroups are in to_frame()"]
 
 
 def _means(subgroup: Subgroup) -> tuple[str, str]:
