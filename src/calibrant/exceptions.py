@@ -13,6 +13,7 @@ __all__ = [
     "ScoreWarning",
     "UndefinedErrorWarning",
     "UnreadAnswersWarning",
+    "WeightWarning",
 ]
 
 
@@ -38,11 +39,11 @@ class CalibrantWarning(UserWarning):
 
 
 class LabelWarning(CalibrantWarning):
-    """Warning that labels match columns in two ways; the message gives the one used, and how to choose.
+    """Warning that labels match columns or scores in two ways; the message gives the one used, and how to choose.
 
     See Also
     --------
-    calibrant.as_predictions : Emits it; ``labels=`` resolves the ambiguity.
+    calibrant.as_predictions : Emits it, as ``fit`` of calibrators does; ``labels=`` resolves the ambiguity.
 
     Examples
     --------
@@ -191,4 +192,21 @@ class UnreadAnswersWarning(CalibrantWarning):
     ...     answers = llm.read(table)
     >>> str(found[0].message), answers.unread
     ('1 of 3 answers left out: 1 refused', {'refused': 1})
+    """
+
+
+class WeightWarning(CalibrantWarning):
+    """Warning that weights depend only on the label, as class weights do, where they are taken as unrelated to it.
+
+    See Also
+    --------
+    calibrant.report : Emits it, as :func:`calibrant.estimate` and :func:`calibrant.calibration_test` do.
+    calibrant.shift_prior : Probabilities for other base rates than those of the rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from calibrant.exceptions import WeightWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", WeightWarning)  # it is not shown in this block
     """

@@ -7,6 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.dependence import serial_correlation
+from calibrant.exceptions import WeightWarning
 
 
 def repeats(seed=0, prompts=250, times=8, own=0.6):
@@ -83,3 +84,19 @@ def test_false_alarms_are_rare():
         found.append(serial_correlation(s, (rng.random(500) < s**2).astype(int))[1])
     assert max(found) < 3.5
     assert np.std(found) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("scale", [1, 1.371])
+def test_class_weights_are_no_weights_of_rows(scale):
+    """Calibrated in the weighted population; as 20 repeats of each positive, the rows reject that for certain."""
+    rng = np.random.default_rng(0)
+    g = rng.beta(1, 30, 4000)
+    y = rng.random(4000) < g
+    weights = np.where(y, 20, 1) * scale
+    s = 20 * g / (20 * g + 1 - g)
+    for call in (cal.report, cal.estimate, cal.calibration_test):
+        with pytest.warns(WeightWarning, match="sample_weight depends only on the label"):
+            call(y, s, sample_weight=weights)
+    for fine in (rng.integers(1, 4, 4000), np.full(4000, 2.0), np.where(y, 20, 1) + (np.arange(4000) == 5)):
+        cal.calibration_test(y, s, sample_weight=fine, n_resamples=9)
+    cal.calibration_test([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[1, 2, 2], n_resamples=9)  # too few to tell

@@ -307,3 +307,72 @@ def test_without_a_region_that_stands_out_the_whole_is_named(monkeypatch, factor
     assert seen[1] == words
     assert float(seen[2]) == pytest.approx(100 * s.mean(), abs=0.51)
     assert float(seen[3]) == pytest.approx(100 * y.mean(), abs=0.51)
+
+
+def with_impossible(n=1000, wrong=3):
+    """Calibrated rows, but for a few whose outcome had probability 0."""
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    p[:wrong], y[:wrong] = 1.0, 0
+    return y, p
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_had_probability_0_and_happened_rules_calibration_out(streamed):
+    y, p = with_impossible()
+    before = cal.report(y[3:], p[3:])
+    assert before.evidence.status != "miscalibrated"
+    rows = (cal.Accumulator().update(y, p),) if streamed else (y, p)
+    found = cal.report(*rows)
+    assert found.evidence.status == "miscalibrated"
+    assert found.evidence.pvalue == 0
+    assert found.headline.interval.low == 0  # the size of the error is not decided by it
+    assert "an outcome was observed that had probability 0" in found.verdict.lower()
+    assert "no evidence" not in found.verdict.lower()
+    assert "nothing to repair" not in found.verdict
+    test = cal.calibration_test(*rows)
+    assert any("cannot occur in a draw" in text for text in test.warnings)
+    assert test.summary.startswith("An outcome with predicted probability 0 rules out the null hypothesis")
+
+
+@pytest.mark.parametrize("notion", ["classwise", "confidence", "canonical"])
+def test_an_impossible_outcome_is_the_notions_own(notion):
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 300)
+    y = (q.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    q[0], y[0] = (0.0, 0.4, 0.6), 0
+    sure = cal.calibration_test(y, q, notion=notion, n_resamples=99)
+    assert bool(sure.warnings) == (notion != "confidence")  # which says that class 2 has 0.6
+    q[0] = 0.0, 0.0, 1.0
+    assert cal.calibration_test(y, q, notion=notion, n_resamples=99).warnings
+    weights = np.ones(300)
+    weights[0] = 0
+    assert not cal.calibration_test(y, q, notion=notion, n_resamples=99, sample_weight=weights).warnings
+
+
+def test_a_small_error_with_an_impossible_outcome_names_the_ends():
+    y, p = with_impossible(20_000, 2)
+    found = cal.report(y, p)
+    assert found.evidence.matters is False
+    assert found.advice == "Next: keep probabilities away from 0 and 1 by EndSmoothing(), fitted on other rows."
+    assert "impossible" not in str(found.evidence)
+    assert "observed class had probability 0 in rows 0, 1" in str(found).replace("\n           ", " ")
+
+
+def test_the_gain_of_one_map_per_class_is_called_so():
+    """Log odds twice too large: one temperature gains more than 30 maps, one per class."""
+    rng = np.random.default_rng(0)
+    z = 4 * rng.normal(size=(6000, 30))
+    true = np.exp(z - z.max(axis=1, keepdims=True))
+    true /= true.sum(axis=1, keepdims=True)
+    stated = true**2 / (true**2).sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((6000, 1))).argmax(axis=1)
+    found = cal.report(y, stated)
+    whole = cal.log_loss(y, stated) - cal.log_loss(y, true)
+    assert found.gain.log_loss_interval.high < whole
+    assert found.gain.by_class
+    assert "A perfect repair of each class by itself would lower" in found.verdict
+    two = cal.report(y == 0, stated[:, 0])
+    assert not two.gain.by_class
+    assert "each class" not in two.verdict

@@ -394,3 +394,17 @@ def test_pages_and_pictures_begin_with_the_class_that_was_found():
     assert wrong.headline.interval.low > 0
     assert views_of(wrong)[0]["name"] == "Confidence (all classes)"
     assert wrong.plot().ax_.get_xlabel().startswith("Confidence")
+
+
+def test_a_direction_needs_a_gap_of_the_mean():
+    """Over-confident in the same way everywhere: no class is too high or too low on the whole."""
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.ones(3), 3000)
+    stated = true**3 / (true**3).sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    rows = cal.report(y, stated).per_class
+    assert all(row.significant for row in rows)
+    assert {row.direction for row in rows} == {"both"}
+    lifted = 0.6 * true + 0.4 * np.array([1, 0, 0])
+    found = {row.label: row.direction for row in cal.report(y, lifted).per_class}
+    assert found == {0: "too high", 1: "too low", 2: "too low"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..exceptions import DependenceWarning
+from ..exceptions import DependenceWarning, WeightWarning
 from .checks import received
 from .convert import to_array
 from .labels import is_missing
@@ -253,6 +253,26 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
     if not spread > 0 or not variance > 0:
         return 0.0, 0.0
     return float(products.mean()) / variance, float(products.sum()) / spread
+
+
+def warn_of_class_weights(p: Predictions) -> None:
+    """Warn if all rows of a label have one weight, and labels differ in it."""
+    if p.weights is None or p.given is not None or p.several:
+        return
+    used = p.weights > 0
+    codes, weights = p.codes[used], p.weights[used]
+    table = np.full(p.n_classes, np.nan)
+    table[codes[::-1]] = weights[::-1]
+    common = np.bincount(codes, minlength=p.n_classes) >= _ENOUGH
+    if common.sum() < 2 or not np.ptp(table[common]) > 0 or (weights != table[codes]).any():
+        return
+    warnings.warn(
+        "sample_weight depends only on the label, as class weights do, but intervals and tests take weights as "
+        "unrelated to the outcome (whole numbers as repeated rows), so that they may be far too certain: leave such "
+        "weights out; for other base rates than those of these rows use shift_prior",
+        WeightWarning,
+        stacklevel=4,
+    )
 
 
 def warn_of_draws(p: Predictions) -> None:

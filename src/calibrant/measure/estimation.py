@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from ..data.checks import check_norm, check_random_state, check_resamples
-from ..data.dependence import warn_of_draws
+from ..data.dependence import warn_of_class_weights, warn_of_draws
 from ..data.predictions import Predictions
 from ..data.printing import number_of
 from ..data.problem import Problem, VectorProblem
@@ -195,6 +195,7 @@ def estimate(
     rng = check_random_state(random_state)
     rows = y_true if isinstance(y_true, SumsOfRows) else as_predictions(y_true, y_prob, **inputs)
     if isinstance(rows, Predictions):
+        warn_of_class_weights(rows)
         warn_of_draws(rows)
     question = Question.of(rows, notion, estimator, norm, level)
     interval = given.interval(question, rng)

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_random_state, check_type, received
-from ..data.dependence import warn_of_draws, warn_of_order
+from ..data.dependence import warn_of_class_weights, warn_of_draws, warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.public_function import InputOptions, public_function
@@ -115,7 +115,7 @@ def _report_of(
         known[_DEFAULT, 1] = replace(known[_DEFAULT, 1], drawn=partial(curves.smooth.__getitem__, "confidence"))
     headline = known[chosen, 1]
     bar = usual_tolerance([one.grid for one in problems.values()], question) if tolerance is None else tolerance
-    evidence = Evidence.of(test, headline, judged, bar, draw_test)
+    evidence = Evidence.of(test, headline, judged, bar, draw_test, bool(np.isinf(totals.log_loss)))
     if not judged:
         wrong = evidence.status == "miscalibrated"
         table = [replace(row, adjusted=evidence.pvalue, significant=wrong) for row in table]
@@ -266,6 +266,7 @@ def report(
     else:
         rows = as_predictions(y_true, y_prob, **inputs)
         sums = Accumulator(notion=notion).update(rows)
+        warn_of_class_weights(rows)
         warn_of_draws(rows)
         if rows.groups is None and not rows.several and (rows.weights is None or not np.ptp(rows.weights)):
             one = rows.positive is not None

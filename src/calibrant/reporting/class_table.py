@@ -98,9 +98,9 @@ class ClassRow(Result):
 
     @property
     def direction(self) -> str:
-        """Whether the mean probability of the class is "too high", "too low" or "even"."""
+        """Whether probabilities are "too high" or "too low", if the gap of the mean is half the error, else "both"."""
         gap = self.mean_prob - self.base_rate
-        return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
+        return "both" if 2 * abs(gap) < self.ece or not gap else "too high" if gap > 0 else "too low"
 
 
 def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: int | None = None) -> list[ClassRow]:

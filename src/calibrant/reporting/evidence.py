@@ -52,7 +52,8 @@ class Evidence(Result):
     "undecided"       above           None: one of them does not
     ================  ==============  =============================================================================
 
-    The interval of :attr:`.Report.headline` starts above 0 exactly where the test of all rows rejects.
+    The interval of :attr:`.Report.headline` starts above 0 exactly where the test of all rows rejects. An outcome whose
+    probability was 0 rules calibration out, whatever the tests find: the p-value is 0.
 
     Attributes
     ----------
@@ -67,6 +68,7 @@ class Evidence(Result):
     pvalue : float
         The smaller of the p-value of the test and the smallest Holm-adjusted p-value of a class, each divided by its
         share of ``1 - level``. That of the test if classes are not tested separately: with two of them, or one column.
+        0 if an observed outcome had probability 0.
     detectable : float
         Calibration error that the test detects in four of five samples like this one, if scores are too high, too low,
         over- or under-confident throughout; infinite if none is detected. Errors that alternate from score to score are
@@ -141,6 +143,7 @@ class Evidence(Result):
         classes: Sequence[ClassRow],
         tolerance: float,
         drawn_again: Callable[[], SumsTest],
+        impossible: bool,
     ) -> Evidence:
         """Evaluate the test, at the level of an estimate's :func:`settled` interval, and of classes if they count.
 
@@ -158,6 +161,8 @@ class Evidence(Result):
             Smallest calibration error that matters.
         drawn_again : callable
             Repeats the draws of the test, for its power.
+        impossible : bool
+            Whether an observed outcome had probability 0.
         """
         test, joint = found.result, share_of_test(classes)
         off = [row.interval.low for row in classes if row.significant]
@@ -165,10 +170,10 @@ class Evidence(Result):
         high = max([estimate.interval.high, *(end for _, end in (row.interval for row in classes) if end == end)])
         unknown = np.isnan(test.pvalue) or np.isnan(estimate.interval.high)
         matters = None if unknown else True if low >= tolerance else False if high < tolerance else None
-        wrong = found.rejects or bool(off)
+        wrong = found.rejects or bool(off) or impossible
         status = "miscalibrated" if wrong else "undecided" if matters is None else "no evidence"
         pvalues = [p for p in (test.pvalue / joint, *(row.adjusted for row in classes)) if p == p]
-        pvalue = min(1.0, *pvalues) if pvalues else float("nan")
+        pvalue = 0.0 if impossible else min(1.0, *pvalues) if pvalues else float("nan")
         power: Mapping[str, tuple[float, float]]
         if status == "undecided":  # the verdict tells it
             power = {"power": _power_of(found, tolerance, status, high)}
@@ -241,9 +246,9 @@ def settled(estimate: Estimate, excess: float) -> Estimate:
 class RepairGain(Result):
     """Gain of a perfect recalibration, which replaces each probability by the true frequency at it.
 
-    Medians and intervals of a posterior. With three or more classes, the gain is that of the whole probability vector,
-    whatever the notion: each class has its own map. A calibrator fitted to n rows gains less, by about its number of
-    parameters divided by 2n in log-loss.
+    Medians and intervals of a posterior. With three or more classes, the gain is that of one map per class, whatever
+    the notion; one of the whole vector, such as temperature scaling, can gain more. A calibrator fitted to n rows gains
+    less, by about its number of parameters divided by 2n in log-loss.
 
     Attributes
     ----------
@@ -253,7 +258,7 @@ class RepairGain(Result):
         ``Σ_k (g_k - s_k)²``, lower bounds on the gain of vectors if the ``g_k`` are scaled to sum to 1. Scores of 0 and
         1 are moved inwards by ``1 / (2n + 4)``.
     log_loss_interval, brier_interval : Interval
-        Intervals at the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
+        Intervals at the report's level; they start above 0 exactly where the test of all rows or of a class rejects.
     threshold : float or None
         Decision threshold: the lowest score at which one acts.
     changed : float or None
@@ -261,6 +266,9 @@ class RepairGain(Result):
         without a threshold, and where only a few rows lie on one side of it: fewer than the map can resolve.
     changed_interval : Interval or None
         Interval of this share.
+    by_class : bool
+        Whether the gain is that of repairing each of three or more classes by itself: a map of all of them together may
+        gain more.
 
     See Also
     --------
@@ -286,12 +294,18 @@ class RepairGain(Result):
     threshold: float | None = None
     changed: float | None = None
     changed_interval: Interval | None = None
+    by_class: bool = False
 
     @property
     def summary(self) -> str:
         """Gain of a perfect recalibration."""
         log_loss, brier = with_ends(self.log_loss, self.log_loss_interval), with_ends(self.brier, self.brier_interval)
-        return f"A perfect recalibration would lower the log-loss by {log_loss} and the Brier score by {brier}."
+        return f"{self.repair} would lower the log-loss by {log_loss} and the Brier score by {brier}."
+
+    @property
+    def repair(self) -> str:
+        """The repair whose gain it is, in words."""
+        return f"A perfect repair{' of each class by itself' if self.by_class else ''}"
 
     @classmethod
     def of(
@@ -319,7 +333,8 @@ class RepairGain(Result):
         """
         brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
         changed = (None, None) if len(decisions[0].functionals) < 3 else _read(decisions, 2, low, 0.0)
-        return cls(*log_loss, *brier, threshold, *changed)
+        by_class = gains[1].exclusive and len(gains[1]) > 2
+        return cls(*log_loss, *brier, threshold, *changed, by_class=by_class)
 
 
 def gain_functionals(question: Question, threshold: float | None = None, every: int = 1) -> list[Functional]:

@@ -157,7 +157,7 @@ class Report(WithPage, Picture, Table):
     @property
     def advice(self) -> str:
         """Next step; "" if there is none."""
-        return advice_of(self.evidence, self.headline, self.audience, several=self.several)
+        return advice_of(self.evidence, self.headline, self.audience, several=self.several, log_loss=self.log_loss)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
@@ -431,7 +431,9 @@ def _evidence(r: Report) -> str:
     """The test behind the verdict."""
     test = r.evidence.test
     by = test.name
-    if r.evidence.pvalue != test.pvalue:
+    if np.isinf(r.log_loss):
+        by = f"{zero_probability_text(r)}; {test.name}: {pvalue_text(test.pvalue, test.least_pvalue)}"
+    elif r.evidence.pvalue != test.pvalue:
         least = min((row.adjusted for row in r.per_class if row.adjusted == row.adjusted), default=float("nan"))
         many = nouns(several=r.several).many
         by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, {many}: {pvalue_text(least)}"
@@ -467,6 +469,8 @@ def footnote(r: Report) -> str:
         "'corrected' is the median-unbiased value. "
         "The gain of a perfect repair is that of replacing each score by its true frequency."
     )
+    if r.gain.by_class:
+        note = f"{note[:-1]}, class by class: a calibrator of all classes together may gain more."
     if len(r.headline.per_class) >= MANY:
         note += (
             f" With this many {nouns(several=r.several).many}, only the first estimator has an interval here; the "

@@ -94,7 +94,9 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
     return Verdict(summary, (*told, *_decisions(found, estimate.level), *filter(None, [by_class])))
 
 
-def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience, *, several: bool = False) -> str:
+def advice_of(
+    evidence: Evidence, estimate: Estimate, audience: Audience, *, several: bool = False, log_loss: float = 0.0
+) -> str:
     """Next step, also for rows with several labels; "" if there are too few data."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
@@ -102,6 +104,9 @@ def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience, *, sev
         return "Next: collect more rows before repairing anything."
     if evidence.status == "no evidence":
         return "Next: nothing to repair; look again when the data change."
+    if evidence.matters is False and np.isinf(log_loss):
+        end = audience.names("EndSmoothing()", "calibrant fix --calibrator end-smoothing")
+        return f"Next: keep probabilities away from 0 and 1 by {end}, fitted on other rows."
     if evidence.matters is False:
         return "Next: leave it as it is, or set a smaller tolerance if such errors matter to you."
     if several:
@@ -173,11 +178,11 @@ def _repair(found: Found) -> str:
     brier = f"the Brier score by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
         return (
-            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to the "
+            f"{gain.repair} would lower {brier}, and make the log-loss finite: a probability of 0 was given to the "
             "observed class."
         )
     log_loss = f"the log-loss by {_gain(gain.log_loss, gain.log_loss_interval)}"
-    return f"A perfect repair would lower {log_loss} and {brier}."
+    return f"{gain.repair} would lower {log_loss} and {brier}."
 
 
 def _gain(value: float, interval: Interval) -> str:
@@ -219,6 +224,9 @@ def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where
         parts.append(_Where(said, said))
     if found.off is not None:
         parts.append(_of_class(found.off))
+    if not parts:
+        said = "an outcome was observed that had probability 0"
+        parts.append(_Where(said, said))
     return _Where(*("; ".join(texts) for texts in zip(*parts, strict=True)))
 
 
@@ -227,7 +235,7 @@ def _of_class(row: ClassRow) -> _Where:
     gap = row.base_rate - row.mean_prob
     stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
     said = f"{row.name} is stated at {stated} on average and occurs {happens} of the time"
-    if 2 * abs(gap) < row.ece or stated == happens:
+    if row.direction == "both" or stated == happens:
         said = f"the probabilities of {row.name} are off by {_number(row.ece)} on average"
     return _Where(said, said)
 

@@ -15,8 +15,8 @@ from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..notions import Notion, Target, as_notion
-from .null import DrawnLabels, GroupSigns, Null
-from .result import TestResult
+from .null import DrawnLabels, GroupSigns, Null, impossible
+from .result import IMPOSSIBLE, TestResult
 
 #: Finest scale: bins this many rounding units of the scores wide.
 _UNITS = 8
@@ -151,7 +151,7 @@ def adaptive_test(
             lambda sets: np.max([one.largest(one.outcomes(sets)) for one in known], axis=0), n_resamples, rng
         )
     observed = np.inf if lost else observed
-    warnings = [f"outcomes with predicted probability 0, which cannot occur in a draw: {lost}"] if lost else []
+    warnings = [f"{IMPOSSIBLE}: {lost}"] if lost else []
     if not known:
         warnings.append("no bin contains two rows whose outcomes are uncertain: there is nothing to test")
     return TestResult(
@@ -353,13 +353,6 @@ class Scales:
     def largest(self, happened: list[FloatArray]) -> FloatArray:
         """Largest standardised error over scales, (r,)."""
         return np.asarray(self.standardised(self.squared_errors(happened)).max(axis=0))
-
-
-def impossible(target: Target, codes: AnyArray) -> int:
-    """Rows whose outcome had stated probability 0."""
-    hits, s = target.outcomes(codes), target.scores
-    wrong = np.where(hits, s, 1 - s) <= 0
-    return int((wrong.any(axis=1) if wrong.ndim == 2 else wrong).sum())
 
 
 def _split(hits: AnyArray) -> list[FloatArray]:

@@ -41,6 +41,13 @@ def share_at_least(draws: FloatArray, observed: float) -> float:
     return (1 + int((draws >= observed - rounding_of(observed)).sum())) / (1 + draws.size)
 
 
+def impossible(target: Target, codes: AnyArray) -> int:
+    """Rows whose outcome had stated probability 0."""
+    hits, s = target.outcomes(codes), target.scores
+    wrong = np.where(hits, s, 1 - s) <= 0
+    return int((wrong.any(axis=1) if wrong.ndim == 2 else wrong).sum())
+
+
 class Null(ABC):
     """The null hypothesis: draws of possible outcomes of the rows if they are calibrated.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..data.checks import check_norm, check_random_state, check_resamples
+from ..data.dependence import warn_of_class_weights
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.printing import number_of
 from ..data.problem import Problem
@@ -22,9 +24,9 @@ from ..measure.intervals import sums_paths
 from ..measure.question import Question, reader_of_sums
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, alone, as_notion
-from .null import DrawnLabels, GroupSigns, Null, rounding_of, share_at_least
+from .null import DrawnLabels, GroupSigns, Null, impossible, rounding_of, share_at_least
 from .report_test import FEW_DRAWS, SumsTest, drawn_together
-from .result import TestResult
+from .result import IMPOSSIBLE, TestResult
 
 _OF_SUMS = ResidualKernel()
 #: The only truth that is drawn: perfect calibration.
@@ -53,6 +55,12 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
         draws=draws,
         n_groups=question.n_groups,
     )
+
+
+def _rules_out(sums: Any) -> bool:
+    """Whether an outcome of the notion had probability 0, as far as sums tell: in some class, or one of two."""
+    every = sums.notion.name == "classwise" or (sums.notion.name == "class-specific" and len(sums.classes) == 2)
+    return every and bool(np.isinf(sums.required_totals().log_loss))
 
 
 def _drawn_in_cells(
@@ -89,7 +97,8 @@ def calibration_test(
 
     .. math:: p = \frac{1 + \#\{r : T_r \ge T\}}{1 + R}
 
-    It is exact for any n and any estimator: under calibration ``P(p ≤ α) ≤ α``, with equality except for ties.
+    It is exact for any n and any estimator: under calibration ``P(p ≤ α) ≤ α``, with equality except for ties. An
+    observed outcome whose probability was 0 rules calibration out, whatever p is: a warning says so.
 
     Parameters
     ----------
@@ -143,8 +152,10 @@ def calibration_test(
     """
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     if isinstance(y_true, SumsOfRows):
-        return _test_of_sums(y_true, estimator, norm, n_resamples, check_random_state(random_state))
+        found = _test_of_sums(y_true, estimator, norm, n_resamples, check_random_state(random_state))
+        return replace(found, warnings=(*found.warnings, IMPOSSIBLE)) if _rules_out(y_true) else found
     p = as_predictions(y_true, y_prob, **inputs)
+    warn_of_class_weights(p)
     chosen = as_notion(notion, p)
     p, chosen = alone(p, chosen)
     reader: Any = estimator
@@ -158,6 +169,11 @@ def calibration_test(
         reader._check(chosen.reduce(p), chosen.name)
         observed, null, statistic = _errors(reader, chosen, p, norm)
     draws = null.draws(statistic, n_resamples, rng, p.n_samples)
+    used = rows_with_weight(p)
+    codes = used.truth if used.several else used.codes.astype(np.int64)
+    everything = isinstance(reader, ScoringRule) or chosen.vector
+    each = as_notion("classwise", used).targets(used) if everything and used.positive is None else chosen.targets(used)
+    lost = max(impossible(target, codes) for target in each)
     near = rounding_of(observed)
     return TestResult(
         statistic=observed,
@@ -170,6 +186,7 @@ def calibration_test(
             "share_of_draws_at_least": float((draws >= observed - near).mean()),
             "mean_of_draws": float(draws.mean()),
         },
+        warnings=(f"{IMPOSSIBLE}: {lost}",) if lost else (),
         draws=draws,
         n_groups=null.n_groups,
     )

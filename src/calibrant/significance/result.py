@@ -12,6 +12,8 @@ from ..data.printing import equals, number_of
 from ..data.result import Picture
 from ..data.types import AnyArray, FloatArray
 
+#: Warning of a result where the null hypothesis is false, whatever the p-value of its statistic.
+IMPOSSIBLE = "outcomes with predicted probability 0, which cannot occur in a draw"
 #: With up to this many groups no p-value is below 0.05.
 _TOO_FEW = 5
 
@@ -105,6 +107,8 @@ class TestResult(Picture):
         p = equals(self.pvalue, self.least_pvalue)
         if self.pvalue != self.pvalue:
             return f"Nothing could be tested ({self.null})."
+        if any(text.startswith(IMPOSSIBLE) for text in self.warnings):
+            return f"An outcome with predicted probability 0 rules out the null hypothesis that {self.null} (p {p})."
         if self.pvalue <= 0.05:
             return f"There is evidence against the null hypothesis that {self.null} (p {p})."
         return f"There is no evidence against the null hypothesis that {self.null} (p {p})."
