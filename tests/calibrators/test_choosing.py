@@ -202,3 +202,54 @@ def test_one_scale_of_the_brier_score():
     q, o, _ = several(500, 3, 0, 0.6)
     assert "the sum over classes" in str(cal.report(o, q))
     assert cal.brier_score(y, p) == pytest.approx(2 * want)  # its default stays
+
+
+NAMED = np.array(["churned", "stayed"])
+
+
+def churn(n=800):
+    """Labels, and the over-confident probability of the label that comes first in the alphabet."""
+    rng = np.random.default_rng(0)
+    z = 1.2 * rng.normal(size=n)
+    return NAMED[(rng.random(n) > 1 / (1 + np.exp(-z))).astype(int)], 1 / (1 + np.exp(-1.6 * z))
+
+
+def test_the_label_of_one_column_is_not_guessed():
+    y, p = churn()
+    plain = (y == "churned").astype(int)
+    only = {"candidates": ["identity", "temperature"]}
+    for call in (
+        lambda **o: cal.compare_calibrators(y, p, **only, **o),
+        lambda **o: c.select_calibrator(p, y, **only, **o),
+    ):
+        with pytest.raises(ValueError, match=r"pos_label must be given when the labels are \['churned', 'stayed'\]"):
+            call()
+        with pytest.raises(ValueError, match="pos_label must be one of the labels"):
+            call(pos_label="left")
+    found = cal.compare_calibrators(y, p, pos_label="churned", **only)
+    want = cal.compare_calibrators(plain, p, **only)
+    assert [row.log_loss for row in found.rows] == [row.log_loss for row in want.rows]
+    assert found.before.headline.value == cal.report(y, p, pos_label="churned").headline.value
+    chosen = c.select_calibrator(p, y, pos_label="churned", **only)
+    assert chosen.calibrator.classes_.tolist() == ["stayed", "churned"]
+    same = c.select_calibrator(p, y, labels=["stayed", "churned"], **only)
+    np.testing.assert_array_equal(chosen.calibrator.predict_proba(p), same.calibrator.predict_proba(p))
+    both = np.column_stack([p, 1 - p])
+    with pytest.raises(ValueError, match="pos_label is for 1-D scores; these have 2 columns"):
+        cal.compare_calibrators(y, both, pos_label="churned", **only)
+    assert len(c.select_calibrator(both, y, **only).table) == 2
+
+
+@pytest.mark.parametrize("kind", ["probability", "logit", "margin"])
+def test_fit_says_which_label_it_takes(kind):
+    y, p = churn()
+    scores = p if kind == "probability" else np.log(p / (1 - p))
+    with pytest.warns(
+        cal.exceptions.LabelWarning,
+        match=r"labels=\['churned', 'stayed'\] to confirm this, or labels=\['stayed', 'churned'\]",
+    ):
+        c.PlattScaling(input=kind).fit(scores, y)
+    fitted = c.PlattScaling(input=kind, labels=["stayed", "churned"]).fit(scores, y)
+    plain = c.PlattScaling(input=kind).fit(scores, y == "churned")
+    np.testing.assert_allclose(fitted.predict_proba(scores), plain.predict_proba(scores))
+    assert fitted.classes_[1] == "churned"

@@ -15,6 +15,7 @@ from sklearn.model_selection import (
     KFold,
     StratifiedGroupKFold,
     StratifiedKFold,
+    cross_val_predict,
     cross_val_score,
     train_test_split,
 )
@@ -215,3 +216,18 @@ def test_frames_in_and_out():
     np.testing.assert_array_equal(out.to_numpy(), whole.predict_proba(X))
     alone = clone(c.CalibratedModel(GaussianNB(), "platt")).set_output(transform="polars").fit(X, labels)
     assert alone.transform(X).columns == ["probability_no", "probability_yes"]
+
+
+def test_labels_that_scikit_learn_has_encoded_are_named_in_the_error():
+    """cross_val_predict passes 0 and 1 in place of names, which columns are named after."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = np.where(rng.random(200) < p, "stayed", "churned")
+    frame = pd.DataFrame({"churned": 1 - p, "stayed": p})
+    with pytest.raises(ValueError, match="or values without names if scikit-learn has encoded the labels"):
+        cross_val_predict(c.TemperatureScaling(), frame, y, cv=3, method="predict_proba")
+    found = cross_val_predict(c.TemperatureScaling(), frame.to_numpy(), y, cv=3, method="predict_proba")
+    assert found.shape == (200, 2)
+    with pytest.raises(ValueError) as caught:
+        c.TemperatureScaling().fit(frame, np.where(y == "stayed", "left", "churned"))
+    assert "encoded" not in str(caught.value)

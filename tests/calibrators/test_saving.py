@@ -28,7 +28,10 @@ ALL = [
 
 def fitted(row, names=None):
     s, y, _ = several(300, 3, 0, 0.6) if row.many else two(300, 0, 0.6)
-    return clone(row.calibrator).fit(s, y if names is None else np.asarray(names)[y]), s
+    one = clone(row.calibrator)
+    if not row.many and names is not None:
+        one.set_params(labels=names[:2])
+    return one.fit(s, y if names is None else np.asarray(names)[y]), s
 
 
 @pytest.mark.parametrize("names", [None, ["ant", "bee", "cat"], [False, True]], ids=["numbers", "words", "bool"])

@@ -69,7 +69,7 @@ def test_label_dtypes(dtype):
 @pytest.mark.parametrize(
     ("y", "options", "kind", "text"),
     [
-        (["no", "yes", "no", "no"], {}, ValueError, "pos_label must be given when the labels are ['no', 'yes']: pos_label='yes'?"),
+        (["no", "yes", "no", "no"], {}, ValueError, "pos_label must be given when the labels are ['no', 'yes']: the one that"),
         (["0", "1", "1", "0"], {}, ValueError, "pos_label must be given when the labels are ['0', '1']"),
         ([1, 2, 2, 1], {}, ValueError, "pos_label must be given when the labels are [1, 2]"),
         (["no", "yes", "no", "no"], {"pos_label": "maybe"}, ValueError, "pos_label must be one of the labels ['no', 'yes']; got 'maybe'"),

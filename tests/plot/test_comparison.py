@@ -127,3 +127,40 @@ def test_a_critical_difference_beyond_the_axis_is_said():
     display = cal.plot.CriticalDifferenceDisplay.from_scores([[1, 2], [2, 1]])
     assert any("longer than the axis" in t.get_text() for t in display.ax_.texts)
     inside(display.figure_)
+
+
+def test_calibrators_before_and_after():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=1500)
+    y, p = rng.random(1500) < 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-2 * z))
+    found = cal.compare_calibrators(y, p, candidates=["identity", "temperature"])
+    display = found.plot()
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[0].startswith(f"before: ECE {found.before.headline.value:.2f}"[:16])
+    assert texts[1].startswith("after ")
+    inside(display.figure_)
+    margins = cal.compare_calibrators(y, z, input="margin", candidates=["platt"]).plot()
+    assert margins.ax_.get_legend().get_texts()[0].get_text().startswith("after platt")
+
+
+def test_a_second_model_with_fewer_classes_keeps_the_grid():
+    """Panels stay where they are, whichever of them the second model is drawn on."""
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.ones(6), 3000)
+    stated = true**2 / (true**2).sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    first = cal.ReliabilityDisplay.from_predictions(y, stated, notion="classwise", name="a")
+    places = {ax.get_title(): ax.get_position().bounds for ax in first.axes_}
+    few = cal.ReliabilityDisplay.from_predictions(y, true, notion="classwise", classes=[1, 4])
+    again = few.__class__(few.diagrams, few.estimate).plot(first.axes_, name="b")
+    assert len(again.axes_) == 2
+    now = {ax.get_title(): ax.get_position().bounds for ax in first.axes_}
+    for title, (x, _, width, _) in places.items():
+        assert now[title][0] == pytest.approx(x, abs=0.02)
+        assert now[title][2] == pytest.approx(width, abs=0.02)
+    tops = sorted({round(ax.get_position().y0, 3) for ax in first.axes_})
+    assert len(tops) == 2
+    found = cal.compare_calibrators(y, stated, notion="classwise", candidates=["identity", "temperature"])
+    display = found.plot()
+    assert all(len(ax.get_legend().get_texts()) == 2 for ax in display.axes_)
+    inside(display.figure_)

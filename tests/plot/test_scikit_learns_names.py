@@ -1,5 +1,6 @@
 """Arguments and names that users of scikit-learn, MLflow and skops type already."""
 
+import pickle
 import re
 
 import matplotlib.pyplot as plt
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
 import calibrant as cal
 from calibrant.adapters import scorers
@@ -103,3 +104,18 @@ def test_a_calibrated_model_is_saved_by_skops():
     assert all(name.startswith(("calibrant.", "numpy.")) for name in untrusted)
     again = io.loads(data, trusted=untrusted)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_scorers_of_named_labels():
+    y, p = rows()
+    X, named = p[:, None], np.array(["stayed", "churned"])[y]
+    for options in ({}, {"pos_label": "churned"}, {"pos_label": "stayed"}):
+        one = scorers(**options)["neg_calibration_error"]
+        found = cross_val_score(LogisticRegression(), X, named, scoring=one, error_score="raise")
+        positive = options.get("pos_label", "stayed")
+        want = cross_val_score(
+            LogisticRegression(), X, (named == positive).astype(int), scoring=scorers()["neg_calibration_error"]
+        )
+        np.testing.assert_allclose(found, want, atol=1e-9)
+    again = pickle.loads(pickle.dumps(scorers()))
+    assert again.keys() == scorers().keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -15,13 +16,14 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, co
 
 from ..data import validation
 from ..data.checks import called, check_choice, received
-from ..data.columns import check_one_column
+from ..data.columns import check_one_column, some
 from ..data.dependence import group_codes
-from ..data.labels import check_label_list, check_labels, encode_columns
+from ..data.labels import check_label_list, check_labels, encode_binary, encode_columns
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray, IntArray, Label
 from ..data.validation import GivenRows, check_finite, check_probabilities
 from ..data.weights import ones_or
+from ..exceptions import LabelWarning
 from ..sums.logistic_fit import BELOW_ONE
 
 #: Whether scikit-learn gets column names by narwhals, or by the interchange protocol, as earlier versions do.
@@ -33,6 +35,8 @@ INPUTS = ("probability", "logit", "margin")
 ROWS, OF_MARGINS = 8.0, 0.5
 #: Rows of probabilities that sum to 1 up to this error are left unchanged.
 _EXACT = 1e-6
+#: Value of ``pos_label`` where there is no such argument, as in ``fit``: 1-D scores are for the second class.
+SECOND = object()
 #: Names in calibrators of the arguments of measures.
 NAMES = {"y_true": "y", "y_prob": "scores", "pos_label": "labels[1]"}
 
@@ -255,24 +259,29 @@ class CalibrationSample:
         return np.asarray(self.codes == 1, dtype=np.float64)
 
 
-def read_sample(owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibrationSample:
+def read_sample(
+    owner: Any, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None, pos_label: Any = SECOND
+) -> CalibrationSample:
     """Check the arguments of ``fit`` as measures check theirs, and set scikit-learn's attributes of features.
 
-    The owner, a calibrator, gives the kind of scores (``input``) and their classes (``labels``).
+    The owner, a calibrator, gives the kind of scores (``input``) and their classes (``labels``). The label
+    ``pos_label``, which 1-D scores are for, becomes the second class.
     """
     kind, labels = check_choice("input", owner.input, INPUTS), owner.labels
     check_target(owner, y)
-    with called(**NAMES):
+    with called(**{ours: theirs for ours, theirs in NAMES.items() if ours != "pos_label" or pos_label is SECOND}):
         several = owner._takes_labels and np.ndim(y) == 2 and np.shape(y)[1] > 1
         given = GivenRows.of(y, scores, labels=labels, sample_weight=sample_weight, groups=groups, multilabel=several)
         values, truth = given.scores, given.truth if several else check_labels(given.truth)
         if several:
             (order, classes), codes = given.columns_of_labels(), truth
         elif values.ndim == 1:
-            order, codes, classes = encode_columns(truth, _two(truth, given.labels), None, 2)
+            order, (codes, classes) = None, _of_two(truth, given, pos_label)
             if given.columns is not None:
                 check_one_column(given.columns[0], classes, classes[1])
         else:
+            if pos_label is not None and pos_label is not SECOND:
+                raise ValueError(f"pos_label is for 1-D scores; these have {values.shape[1]} columns")
             order, codes, classes = encode_columns(truth, given.labels, given.columns, values.shape[1])
     _remember_features(owner, scores, given.columns, values, reset=True)
     owner.order_ = order
@@ -335,12 +344,30 @@ def _remember_features(
     _check_n_features(owner, values[:, None] if values.ndim == 1 else values, reset=reset)
 
 
-def _two(truth: AnyArray, labels: Any) -> tuple[Label, ...]:
+def _of_two(truth: AnyArray, given: GivenRows, pos_label: Any) -> tuple[IntArray, tuple[Label, ...]]:
+    """Codes and classes of 1-D scores, which are for the second class."""
+    if pos_label is SECOND:
+        _, codes, classes = encode_columns(truth, _two(truth, given), None, 2)
+        return codes, classes
+    if pos_label is None and given.labels is not None:
+        pos_label = check_label_list(given.labels, 2)[1]
+    codes, classes, positive = encode_binary(truth, given.labels, pos_label)
+    return (codes, classes) if positive == 1 else (1 - codes.astype(np.intp), classes[::-1])
+
+
+def _two(truth: AnyArray, given: GivenRows) -> tuple[Label, ...]:
     """Classes of 1-D scores: the labels, or the sorted observed ones; scores are for the second."""
-    if labels is not None:
-        return check_label_list(labels, 2)
+    if given.labels is not None:
+        return check_label_list(given.labels, 2)
     seen = tuple(np.unique(truth).tolist())
     if len(seen) == 2:
+        if set(seen) not in ({0, 1}, {-1, 1}) and given.columns is None:
+            warnings.warn(
+                f"1-D scores are taken as those of label {received(seen[1])}, the last of the sorted labels: pass "
+                f"labels=[{some(seen)}] to confirm this, or labels=[{some(seen[::-1])}]",
+                LabelWarning,
+                stacklevel=2,
+            )
         return seen
     if len(seen) == 1 and (isinstance(seen[0], bool) or seen[0] in (0, 1)):
         return (False, True) if isinstance(seen[0], bool) else (0, 1)

@@ -126,6 +126,7 @@ def select_calibrator(
     groups: Any = None,
     input: str = "probability",
     labels: Any = None,
+    pos_label: Any = None,
     random_state: Any = 0,
     **columns: Unpack[ColumnOptions],
 ) -> Selection:
@@ -150,6 +151,9 @@ def select_calibrator(
         The kind of the scores; it replaces the ``input`` of the candidates.
     labels : sequence of K labels, optional
         The labels, in the order of the columns of ``scores``; by default the sorted unique labels.
+    pos_label : label, optional
+        The label that 1-D scores are for; the fitted calibrator has it as its second class. Default: 1 for labels
+        0/1, -1/1 or bool; the last of ``labels``; otherwise it must be given.
     random_state : int, RandomState or None, default 0
         Seed of the folds.
 
@@ -184,7 +188,7 @@ def select_calibrator(
     check_choice("goal", goal, GOALS)
     check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
-    sample = as_sample(scores, y, sample_weight, input, labels, groups)
+    sample = as_sample(scores, y, sample_weight, input, labels, groups, pos_label)
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
 
 
@@ -396,16 +400,17 @@ def _flexible(sample: CalibrationSample) -> Calibrator | None:
 
 
 def as_sample(
-    scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, groups: Any = None
+    scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, groups: Any = None, pos_label: Any = None
 ) -> CalibrationSample:
     """Read uncalibrated scores and labels; Predictions replace all arguments."""
     if not isinstance(scores, Predictions):
-        return read_sample(Identity(input=input, labels=labels), scores, y, sample_weight, groups)
+        return read_sample(Identity(input=input, labels=labels), scores, y, sample_weight, groups, pos_label)
     given = {
         "y": y,
         "sample_weight": sample_weight,
         "groups": groups,
         "labels": labels,
+        "pos_label": pos_label,
         "input": None if input == "probability" else input,
     }
     if extra := [name for name, value in given.items() if value is not None]:

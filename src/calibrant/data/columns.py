@@ -136,7 +136,12 @@ def named_labels(
         what = f"y_true has a label that matches no column: {where} {some(missing[:1])}, {columns}"
     else:
         what = f"y_prob has a column whose name is not a label of y_true: {columns}"
-    raise ValueError(f"{what}, labels are {some(seen)}: pass labels=[...], one label per column, in column order")
+    # scikit-learn's cross_val_predict passes the positions of labels in their place.
+    coded = all(type(s) is int and 0 <= s < len(names) for s in seen)
+    or_array = ", or values without names if scikit-learn has encoded the labels" if coded else ""
+    raise ValueError(
+        f"{what}, labels are {some(seen)}: pass labels=[...], one label per column, in column order{or_array}"
+    )
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:

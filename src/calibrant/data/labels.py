@@ -45,7 +45,7 @@ def encode_binary(
     if pos_label is None:
         if set(classes) not in ({0, 1}, {-1, 1}):
             raise ValueError(
-                f"pos_label must be given when the labels are [{some(classes)}]: pos_label={received(classes[-1])}?"
+                f"pos_label must be given when the labels are [{some(classes)}]: the one that the probabilities are for"
             )
         pos_label = 1
     return _codes(truth, classes), classes, check_label("pos_label", pos_label, classes)

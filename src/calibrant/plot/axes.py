@@ -98,6 +98,11 @@ def claim(ax: Axes, label: Label) -> None:
     _CLASS[ax] = label
 
 
+def panels_of(figure: Any) -> list[Axes]:
+    """Panels of a figure that show a class."""
+    return [ax for ax in figure.axes if ax in _CLASS]
+
+
 def classes_on(ax: Any) -> list[Label] | None:
     """Classes that the panels on ``ax`` show already; None when they are new."""
     if ax is None:

@@ -99,8 +99,8 @@ class Diagram:
         return max(min(drawn), 0.0)
 
 
-def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
-    """Panels of an existing curve, estimate with a curve, or report, and its estimate."""
+def diagrams_at_hand(result: Any, classes: Sequence[Label] | None = None) -> tuple[list[Diagram], Estimate | None]:
+    """Panels of an existing curve, estimate with a curve, or report (of some ``classes``), and its estimate."""
     if isinstance(result, ReliabilityCurve):
         return [_diagram_at_hand(result, None, None)], None
     if isinstance(result, Estimate):
@@ -115,11 +115,12 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
             f"a reliability diagram needs a ReliabilityCurve, an Estimate or a Report; got {type(result).__name__}"
         )
     total = result.headline
-    if result.curves is not None and not result._off:
+    whole = not result._off if classes is None else not set(classes) <= result.class_curves.keys()
+    if result.curves is not None and whole:
         return [_diagram_at_hand(result.curve, result.bins, total)], total
     if not result.class_curves:
         raise ValueError(f"a report of notion {result.notion!r} has nothing to draw without curves of its classes")
-    off = result._off or result.class_curves
+    off = classes or result._off or result.class_curves
     most = MOST_ON_PAGE if is_for_page() else MAX_PANELS
     shown = [c for label, c in result.class_curves.items() if label in off and "confidence" in c.smooth][:most]
     errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)

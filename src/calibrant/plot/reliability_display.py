@@ -19,7 +19,7 @@ from ..data.writing import write_page
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.result import Estimate
 from ..notions import ClassSpecific, Notion
-from .axes import claim, classes_on, given_axes, is_own, match, new_axes, place_of
+from .axes import claim, classes_on, given_axes, is_own, match, new_axes, panels_of, place_of
 from .base import Display
 from .diagram import Diagram, diagrams_at_hand, diagrams_of, page_of_diagrams, rest_in_words
 from .figure import arrange_grid, arrange_single
@@ -93,15 +93,17 @@ class ReliabilityDisplay(Display):
         return "" if self.estimate is None else rest_in_words(self.estimate, self.classes)
 
     @classmethod
-    def of(cls, result: Any) -> ReliabilityDisplay:
+    def of(cls, result: Any, classes: Sequence[Label] | None = None) -> ReliabilityDisplay:
         """Create a display of a result without drawing it; raise ValueError if it has no curve.
 
         Parameters
         ----------
         result : Estimate, ReliabilityCurve, Report or Accumulator
             The result to draw.
+        classes : sequence of labels, optional
+            The :attr:`classes` of another display, whose panels a report is to be added to.
         """
-        return cls(*diagrams_at_hand(result))
+        return cls(*diagrams_at_hand(result, classes))
 
     @classmethod
     @public_function(grouped=True)
@@ -357,7 +359,7 @@ class ReliabilityDisplay(Display):
             (self.figure_.suptitle if several else self.ax_.set_title)(plain_text(title, 200))
         if is_own(self.figure_) and several:
             key = self.diagrams[0]
-            arrange_grid(self.figure_, self.axes_, key, self.estimate, name, self.summary, legend=legend)
+            arrange_grid(self.figure_, panels_of(self.figure_), key, self.estimate, name, self.summary, legend=legend)
         elif is_own(self.figure_) and len(self.figure_.axes) == 1:
             arrange_single(self.figure_, self.ax_, strip=place_of(histogram, self.ax_) == "above")
         return self

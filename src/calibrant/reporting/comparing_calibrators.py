@@ -57,6 +57,7 @@ def compare_calibrators(
     groups: Any = None,
     input: str = "probability",
     labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
     random_state: Any = 0,
     progress: bool | None = None,
     title: str = "Comparison of calibrators",
@@ -85,6 +86,9 @@ def compare_calibrators(
         The kind of the scores; see :class:`calibrant.calibrators.Calibrator`.
     labels : sequence of K labels, optional
         The labels, in the order of the columns of ``y_prob``; by default the sorted unique labels.
+    pos_label : label, optional
+        The label that 1-D scores are for. Default: 1 for labels 0/1, -1/1 or bool; the last of ``labels``; otherwise it
+        must be given.
     random_state : int, RandomState or None, default 0
         Seed of the folds. :func:`calibrant.calibrators.select_calibrator` with the same arguments chooses the same.
     progress : bool, optional
@@ -142,10 +146,10 @@ def compare_calibrators(
     if isinstance(y_true, Predictions):
         if y_prob is not None:
             raise TypeError("y_prob must not be given with Predictions, which contain the probabilities")
-        sample = as_sample(y_true, None, sample_weight, input, labels, groups)
+        sample = as_sample(y_true, None, sample_weight, input, labels, groups, pos_label)
     else:
         _refuse_swapped(y_true, y_prob)
-        sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups)
+        sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups, pos_label)
     tried = candidates_for(sample, candidates)
     plain = _as_they_are(sample)
     before = None if plain is None else HeldOutEvidence.of(plain, sample)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from ..calibrators import Calibrator
 from ..calibrators.choosing import ALONE, SCORE_WORDS, SURE, choice_sentence, mixture_of
 from ..calibrators.crossval import SCORES
+from ..data import rooms_below
 from ..data.checks import check_choice
 from ..data.printing import Audience, fitted, half_width, known, printable, signed, text_table, with_ends
 from ..data.result import Result, Table, WithPage, jsonable
@@ -431,6 +432,28 @@ class CalibratorComparison(WithPage, Table):
         """The verdict."""
         return self.verdict
 
+    @property
+    def _pairs(self) -> list[tuple[str, Report]]:
+        """Reports before, if scores are probabilities, and after, by their names."""
+        after = f"after {self.shown}" + ("" if self.shown == self.chosen else " (not chosen)")
+        return ([] if self.before is None else [("before", self.before)]) + [(after, self.after)]
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the diagrams before and after on the same axes, and return the display. Needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default those of a new figure.
+        **options
+            Options of :meth:`.ReliabilityDisplay.plot`.
+        """
+        drawn, display = None, rooms_below.display("ReliabilityDisplay")
+        for name, each in self._pairs:
+            new = display.of(each, None if drawn is None else drawn.classes)
+            drawn = new.plot(ax if drawn is None else drawn.axes_, name=name, **options)
+        return drawn
+
     def _figure_html(self) -> str:
         return self.after._figure_html()
 
@@ -457,10 +480,8 @@ class CalibratorComparison(WithPage, Table):
 def _page_of(comparison: CalibratorComparison, name: str) -> str:
     """HTML text of a comparison, with the diagrams before and after."""
     c = replace(comparison, audience=comparison.audience.for_page)
-    after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
-    pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
-    order = [row.label for row in pairs[0][1].per_class]
-    charts = [{"caption": caption, "views": views_of(report, order, short=True)} for caption, report in pairs]
+    order = [row.label for row in c._pairs[0][1].per_class]
+    charts = [{"caption": caption, "views": views_of(report, order, short=True)} for caption, report in c._pairs]
     about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": change_of}
     return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", name=name, **TABLES, **about)
 
