@@ -364,3 +364,19 @@ def test_isotonic_fits_do_not_grow_with_resamples_and_absent_classes(monkeypatch
     # Resamples of each model, once all rows, and 100 draws of two maps of each class, which take five fits themselves.
     assert sum(cells) <= models * came * n * (100 + 1 + 200)
     assert len(calls) <= models * (2 + sum(cells) // parts._TOGETHER + 5 * came)
+
+
+def test_a_summary_says_what_scores_say_otherwise():
+    """A constant base rate is calibrated, and useless: the sentence may not end with the calibration."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    y = rng.random(2000) < 1 / (1 + np.exp(-2 * z))
+    sharp, base = 1 / (1 + np.exp(-4 * z)), np.full(2000, y.mean())
+    found = cal.compare_models(y, {"base": base, "sharp": sharp}, n_resamples=100)
+    calibrated = "base is better calibrated than sharp (calibration error, 2,000 rows)."
+    assert found.summary == f"{calibrated} By the Brier score, sharp is better than base."
+    alone = cal.compare_models(y, {"base": base, "sharp": sharp}, scores=[], n_resamples=100)
+    assert alone.summary == calibrated
+    flat = 1 / (1 + np.exp(-z))
+    agree = cal.compare_models(y, {"good": 1 / (1 + np.exp(-2 * z)), "flat": flat}, n_resamples=100)
+    assert agree.summary == "good is better calibrated than flat (calibration error, 2,000 rows)."

@@ -309,23 +309,27 @@ class ModelComparison(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Which models are better calibrated than others, and which do not differ significantly."""
+        """Which models are better calibrated than others, and what a proper score says otherwise."""
         measure = self.measures[0]
         values = {m.name: m.measures[measure] for m in self.models}
         first = self.reference if self.reference is not None else min(values, key=lambda name: values[name])
-        found = {name: self.difference(measure, first, name).better for name in values if name != first}
-        worse = [name for name, better in found.items() if better == first]
-        better = [name for name, better in found.items() if better == name]
-        alike = [name for name, better in found.items() if better is None]
-        said = []
-        if better:
-            said.append(f"{_listed(better)} {'is' if len(better) == 1 else 'are'} better calibrated than {first}")
-        if worse:
-            said.append(f"{first} is better calibrated than {_listed(worse)}")
-        if alike:
+
+        def ranked(by: str) -> dict[str, str | None]:
+            return {name: self.difference(by, first, name).better for name in values if name != first}
+
+        found = ranked(measure)
+        said = _better(first, found, "better calibrated than")
+        if alike := [name for name, better in found.items() if better is None]:
             no = "no" if said else "There is no"
             said.append(f"{no} significant difference between {first} and {_listed(alike)}")
-        return f"{'; '.join(said)} ({measure_text(measure)}, {self.n_samples:,} rows)."
+        summary = f"{'; '.join(said)} ({measure_text(measure)}, {self.n_samples:,} rows)."
+        for score in self.measures:
+            if f"{score}_miscalibration" not in self.measures:
+                continue
+            others = {name: better for name, better in ranked(score).items() if better not in (None, found[name])}
+            if others:
+                return f"{summary} By the {measure_text(score)}, {' and '.join(_better(first, others, 'better than'))}."
+        return summary
 
     def _sections(self) -> list[Section]:
         columns: dict[str, list[Any]] = {"model": [m.name for m in self.models]}
@@ -361,6 +365,14 @@ class ModelComparison(Picture, Paged):
             "high": [d.interval.high for d in self.differences],
         }
         return columns | {name: column(name) for name in ("pvalue", "adjusted", "better")}
+
+
+def _better(first: str, found: Mapping[str, str | None], than: str) -> list[str]:
+    """Clauses on which models are better than the first, and than which it is."""
+    better = [name for name, one in found.items() if one == name]
+    worse = [name for name, one in found.items() if one == first]
+    said = [f"{_listed(better)} {'is' if len(better) == 1 else 'are'} {than} {first}"] if better else []
+    return [*said, f"{first} is {than} {_listed(worse)}"] if worse else said
 
 
 def _listed(names: list[str]) -> str:
