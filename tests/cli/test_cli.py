@@ -14,6 +14,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import _OPTIONS
+from calibrant.estimators.names import NAMES
 
 from ..commands import run, watched
 
@@ -162,6 +163,7 @@ BAD = {
     "no reading of names": ("y_true,p_x,p_y\n1,0.5,0.5\n0,0.4,0.6\n", [], "columns of y_prob are 'p_x', 'p_y'"),
     "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n3,1,0,0\n", ["--prob", "f*"], "pass --labels a,b,c"),
     "judge": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--fail-on", "mood"], "--fail-on must be one of value, corrected, low"),
+    "judge of nothing": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--fail-on", "low"], "--fail-on low needs --fail-above"),
     "the other label": ("y_true,p_0\n1,0.5\n0,0.4\n", [], "only column 'p_0' is named after 0"),
     "three labels": ("y_true,y_prob\n1,0.5\n0,0.4\n2,0.1\n", [], "one column of probabilities"),
     "no such label": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--pos-label", "yes"], "whose labels are integers"),
@@ -170,8 +172,12 @@ BAD = {
     "twice": ("y_true,p_0,p_1,p_1\n1,0.5,0.5,0.5\n", [], "two columns called 'p_1'"),
     "text scores": ("y_true,y_prob\n1,high\n0,low\n", [], "must hold numbers"),
     "row sums": ("y_true,p_0,p_1\n1,0.5,0.6\n0,0.4,0.6\n", [], "sum to 1"),
-    "strings": ("y_true,y_prob\nyes,0.5\nno,0.4\n", [], "pos_label"),
-    "estimator": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "best"], "estimator must be"),
+    "strings": ("y_true,y_prob\nyes,0.5\nno,0.4\n", [], "--pos-label must be given when the labels are ['no', 'yes']"),
+    "estimator": (
+        "y_true,y_prob\n1,0.5\n0,0.4\n",
+        ["--estimator", "best"],
+        f"--estimator must be auto, or one of {', '.join(map(repr, NAMES))}; got 'best'",
+    ),
     "bins": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "binned:0"], "n_bins"),
     "notion": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--notion", "best"], "notion must be one of"),
     "format": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--format", "xls"], "format must be one of"),
@@ -401,7 +407,6 @@ def test_help_lists_every_name(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     from calibrant.calibrators.candidates import NAMED
     from calibrant.estimators import CellEstimator
-    from calibrant.estimators.names import NAMES
 
     estimators = {name for name, (kind, _) in NAMES.items() if issubclass(kind, CellEstimator)}
     for command, names in (("report", estimators), ("compare", set(NAMED))):

@@ -114,6 +114,17 @@ def test_files_that_name_no_format(capsys, tmp_path, binary):
     assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("how", [(), ("--stream",), ("--engine", "polars")], ids=str)
+@pytest.mark.parametrize(("kind", "harm"), [("csv", "cut"), ("csv", "sum"), ("ndjson", "cut")])
+def test_damaged_gzip_files_are_named(capsys, tmp_path, binary, kind, harm, how):
+    whole = gzip.compress((binary.write_csv() if kind == "csv" else binary.write_ndjson()).encode())
+    path = tmp_path / f"a.{kind}.gz"
+    path.write_bytes(whole[: len(whole) // 2] if harm == "cut" else whole[:-8] + b"1234" + whole[-4:])
+    code, _, err = run(capsys, "report", path, "--label", "y", "--prob", "score", *how)
+    assert code == 2
+    assert f"calibrant: {path} is not a complete gzip file" in err
+
+
 def test_files_of_a_name(tmp_path):
     (tmp_path / "day=1" / "deep").mkdir(parents=True)
     for name in ("a.csv", "b.csv", "notes.md", "day=1/c.csv", "day=1/deep/d.csv", "day=1/_tmp.csv", "[x].csv"):

@@ -335,8 +335,8 @@ REFUSED = {
     "by of nothing in rows": (["some-0.csv", "--by", "age"], "--by: no column 'age'"),
     "several problems by": (["some-0.csv", "--by", "w", "--notion", "class-wise"], "several problems"),
     "corrected by": (
-        ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-on", "corrected"],
-        "--fail-on corrected",
+        ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-above", "0.1", "--fail-on", "corrected"],
+        "--fail-on corrected is not available for subgroups",
     ),
     "one group": (["some-0.csv", "--engine", "polars", "--groups", "q"], "--groups: no column 'q'"),
     "stream": (

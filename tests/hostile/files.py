@@ -255,7 +255,7 @@ FILES = {
     "UTF-16": File(table().decode().encode("utf-16"), refused="UTF-16"),
     "gz": File(gzip.compress(table()), name="rows.csv.gz"),
     "gz, TSV": File(gzip.compress(table().replace(b",", b"\t")), name="rows.tsv.gz"),
-    "gz that ends early": File(gzip.compress(table())[:200], name="rows.csv.gz", refused="end of file"),
+    "gz that ends early": File(gzip.compress(table())[:200], name="rows.csv.gz", refused="not a complete gzip file"),
     "CSV called .txt": File(table(), name="rows.txt"),
     "CSV without suffix": File(table(), name="rows"),
     "text called Parquet": File(table(), name="rows.parquet", refused="rows.parquet"),

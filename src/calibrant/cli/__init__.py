@@ -40,6 +40,8 @@ _OPTIONS = (
     (r"use PlattScaling\(input='margin'\)", "choose others with --calibrators, such as platt"),
     (r"input='(\w+)'", r"--input \1"),
     (r"\bpos_label=", "--pos-label "),
+    (r"\bpos_label\b", "--pos-label"),
+    (r"estimator must be 'auto', .* \(names: (.*)\); got", r"--estimator must be auto, or one of \1; got"),
     (r"pass groups=", "pass --groups"),
     (r", or pass an array to match them by position", ""),
 )

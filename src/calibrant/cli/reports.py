@@ -145,18 +145,21 @@ class ReportOptions(PrintOptions):
         float | None, typer.Option(help="Exit with code 1 if the calibration error is above this.")
     ] = None
     fail_on: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Number that --fail-above checks: value (sampling noise included), corrected (median-unbiased), "
-            "or low (the lower end of the interval)."
+            help="Number that --fail-above checks: value (the default; sampling noise included), corrected "
+            "(median-unbiased), or low (the lower end of the interval)."
         ),
-    ] = "value"
+    ] = None
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
 
     def __post_init__(self) -> None:
         if self.fail_above is not None:
             check_number("--fail-above", self.fail_above, least=0, most=1)
-        check_option("--fail-on", self.fail_on, _COMPARED)
+        if self.fail_on is not None:
+            check_option("--fail-on", self.fail_on, _COMPARED)
+            if self.fail_above is None:
+                raise ValueError(f"--fail-on {self.fail_on} needs --fail-above, the largest error that may pass")
 
     @cached_property
     def chosen(self) -> Any:
@@ -218,14 +221,15 @@ class ReportOptions(PrintOptions):
         outputs.show(self.text_of(found))
         if self.fail_above is None:
             return
+        checked = self.fail_on or "value"
         if isinstance(found, Report):
-            errors = {"": _COMPARED[self.fail_on](found.headline)}
+            errors = {"": _COMPARED[checked](found.headline)}
         else:
-            low = self.fail_on == "low"
+            low = checked == "low"
             errors = {f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups}
         above = {of: value for of, value in errors.items() if not value <= self.fail_above}
         for of, value in above.items():
-            what = f"calibration error {value:.4f} (--fail-on {self.fail_on}){printable(of)}"
+            what = f"calibration error {value:.4f} (--fail-on {checked}){printable(of)}"
             typer.echo(f"calibrant: {what} is above {self.fail_above:g}", err=True)
         if above:
             raise typer.Exit(1)

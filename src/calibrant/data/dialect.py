@@ -12,6 +12,7 @@ import gzip
 import json
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -87,7 +88,7 @@ def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
             raise ValueError(f"{name} is {kind}: convert it first ({convert.format(name=typed)})")
     found = chosen or format_of(path)
     if head.startswith(_GZIP):
-        with _read_text(path) as file:
+        with _read_text(path, name) as file:
             head = file.read(64).encode()
     if found is None and head.startswith(b"PAR1"):
         found = "parquet"
@@ -105,8 +106,8 @@ def format_inside(path: Path, name: str, chosen: str | None = None) -> str:
 
 
 @contextmanager
-def _read_text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, compressed or not; ValueError if it is truncated."""
+def _read_text(path: Path, name: str) -> Iterator[IO[str]]:
+    """Open a text file, compressed or not; ValueError if it is truncated or damaged."""
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
     options: dict[str, Any] = {"encoding": "utf-8-sig", "newline": ""}
@@ -114,8 +115,8 @@ def _read_text(path: Path) -> Iterator[IO[str]]:
     try:
         with gzip.open(path, "rt", **options) if packed else path.open(**options) as file:
             yield file
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{name} is not a complete gzip file: {error}") from error
     finally:
         csv.field_size_limit(limit)
 
@@ -132,7 +133,7 @@ def check_separated(name: str, columns: Sequence[str]) -> None:
 
 def header(path: Path, name: str) -> list[str]:
     """Names of the columns of a CSV file, stripped; ValueError if one occurs twice."""
-    with _read_text(path) as file, _faults(name):
+    with _read_text(path, name) as file, _faults(name):
         fields = next((row for row in csv.reader(file, delimiter=separator_of(path)) if row), None)
     if fields is None:
         raise ValueError(f"{name} is empty")
@@ -173,7 +174,7 @@ def scanned(path: Path, kind: str, name: str) -> Any:
     if kind == "parquet":
         return pl.scan_parquet(exact, hive_partitioning=False)
     if kind == "ndjson":
-        with _read_text(path) as file, _faults(name):
+        with _read_text(path, name) as file, _faults(name):
             first = next((line for line in file if line.strip()), "{}")
         with suppress(json.JSONDecodeError, RecursionError):  # said later, with its line
             json.loads(first, object_pairs_hook=lambda pairs: check_distinct(name, [key for key, _ in pairs]))
@@ -188,7 +189,7 @@ def explain(path: Path, kind: str, name: str, error: BaseException) -> None:
     """Raise ValueError that names the line that polars cannot read in a text file, if one is found."""
     if kind not in ("csv", "ndjson"):
         return
-    with _read_text(path) as file, _faults(name):
+    with _read_text(path, name) as file, _faults(name):
         for number, fault in _csv_faults(file, separator_of(path)) if kind == "csv" else _json_faults(file):
             raise ValueError(f"{name}: line {number} {fault}") from error
 

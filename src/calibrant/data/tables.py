@@ -162,11 +162,16 @@ class ScannedTable(Headed):
         """Raise ValueError that names the line that polars cannot read in a text file."""
         import polars as pl
 
-        if error is None or not any(isinstance(e, pl.exceptions.PolarsError) for e in (error, error.__cause__)):
+        if error is None:
             return
-        for path in self.paths:
-            explain(path, self.file_format, self.name if len(self.paths) == 1 else str(path), error)
-        raise ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}") from error
+        both = (error, error.__cause__)
+        of_polars = any(isinstance(e, pl.exceptions.PolarsError) for e in both)
+        # Polars does not name a damaged gzip file, and its error has no number.
+        if of_polars or any(isinstance(e, OSError) and e.errno is None for e in both):
+            for path in self.paths:
+                explain(path, self.file_format, self.name if len(self.paths) == 1 else str(path), error)
+        if of_polars:
+            raise ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}") from error
 
 
 class FileTable(ScannedTable):
