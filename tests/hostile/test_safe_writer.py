@@ -107,6 +107,43 @@ def test_threads_that_save_to_one_path_all_succeed(tmp_path):
     assert os.listdir(tmp_path) == ["m.json"]
 
 
+def test_of_threads_that_replace_what_they_read_none_undoes_another(tmp_path):
+    """Each adds 1 to the number that it read, until it has added 20: no addition is lost, and each failure is told."""
+    path = tmp_path / "number"
+    path.write_text("0")
+    refused = []
+
+    def add():
+        for _ in range(20):
+            while True:
+                old = path.read_bytes()
+                try:
+                    writing.write_text(path, str(int(old) + 1), before=writing.digest(old))
+                    break
+                except FileExistsError as error:
+                    refused.append(str(error))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() == "80"
+    assert all("was changed in the meantime and is left unchanged" in text for text in refused)
+    assert [p.name for p in tmp_path.iterdir()] == ["number"]
+
+
+def test_a_file_that_someone_else_locks_is_replaced_all_the_same(tmp_path, monkeypatch):
+    """As where flock(1) runs the program with the file's lock."""
+    monkeypatch.setattr(writing, "_TRIES", 2)
+    path = tmp_path / "file"
+    path.write_text("old")
+    with writing._opened(path) as handle:
+        assert writing._lock(handle)
+        writing.write_text(path, "new", before=writing.digest(b"old"))
+    assert path.read_text() == "new"
+
+
 def test_of_threads_that_replace_nothing_one_saves(tmp_path, fitted):
     path, saved, refused, barrier = tmp_path / "m.json", [], [], threading.Barrier(8)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -10,6 +11,7 @@ import re
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -24,6 +26,8 @@ except ImportError:  # Windows
 #: Number of characters of a file's name in that of its temporary file, with room for host, process and random bytes.
 _LONGEST, _RANDOM_BYTES = 30, 8
 _SCRATCH = "scratch"
+#: Number of tries to lock a file that another process replaces, which takes a moment, and seconds between them.
+_TRIES, _MOMENT = 50, 0.01
 #: Errors of full disks and missing permissions, from any library.
 _FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
 
@@ -54,11 +58,12 @@ def check_free(
 
 
 @contextmanager
-def replacing(path: Path, *, force: bool = True) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, force: bool = True, before: str | None = None) -> Iterator[BinaryIO]:
     """Open a new file that replaces ``path``, with its mode, when the block ends without an error.
 
     It has a new random name in the folder of ``path``, and is flushed to disk before it replaces the file. A symbolic
-    link stays, and its target is replaced. Without ``force`` a file that appears meanwhile is not replaced.
+    link stays, and its target is replaced. Without ``force`` a file that appears meanwhile is not replaced; nor is one
+    whose content is not that of the :func:`digest` ``before``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(path))
@@ -76,25 +81,47 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
                 if fcntl is None:  # an open file cannot be renamed on Windows; elsewhere its lock is kept until then
                     file.close()
-                if force:
-                    os.replace(temporary, target)
-                else:
-                    _place(temporary, target)
+                with _unchanged(target, before):
+                    if force:
+                        os.replace(temporary, target)
+                    else:
+                        _place(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
     except Exception as error:
         raise _explained(error, path) from error
 
 
-def write_text(path: Path, text: str, *, force: bool = True) -> None:
-    """Write a text in UTF-8."""
-    with replacing(path, force=force) as file:
+def write_text(path: Path, text: str, *, force: bool = True, before: str | None = None) -> None:
+    """Write a text in UTF-8; ``before`` as for :func:`replacing`."""
+    with replacing(path, force=force, before=before) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, content: Any, *, force: bool = True, **options: Any) -> None:
     """Write standard JSON, without NaN; ``options`` are those of :func:`json.dumps`."""
     write_text(path, json.dumps(content, allow_nan=False, **options) + "\n", force=force)
+
+
+def digest(content: bytes) -> str:
+    """Stands for the content of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def _unchanged(path: Path, before: str | None) -> Iterator[None]:
+    """Hold the lock of a file; FileExistsError if its content is not that of a digest."""
+    if before is None:
+        yield
+        return
+    with _opened(path) as handle:
+        for _ in range(0 if handle is None else _TRIES):  # then without: flock(1) may hold it and run this program
+            if _lock(handle):
+                break
+            time.sleep(_MOMENT)
+        if digest(path.read_bytes()) != before:
+            raise FileExistsError(f"{path} was changed in the meantime and is left unchanged")
+        yield
 
 
 def remove_leftovers(folder: Path) -> None:
