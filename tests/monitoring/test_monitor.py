@@ -5,8 +5,10 @@ import itertools
 import json
 import pickle
 import re
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -238,7 +240,8 @@ def test_times_must_not_go_back():
     for time, words in (
         (["2026-01-05", "2026-01-04"], "time must not decrease; row 1 is before row 0: sort the rows"),
         (["2026-01-02", "2026-01-04"], "time must not decrease; got 2026-01-02 after 2026-01-03"),
-        ([5, 6], "time must not decrease; got 5 after 2026-01-03"),
+        ([5, 6], "time must hold dates without a time zone, as in earlier batches; got numbers"),
+        (["2026-01-04T00:00Z"] * 2, "time must hold dates without a time zone, as .*; got dates with a time zone"),
         ([None, "2026-01-04"], "time must have no missing values"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -313,8 +316,85 @@ def test_since_is_a_time_or_a_row():
 
 def test_the_horizon_ends():
     monitor = cal.CalibrationMonitor(horizon=4)
-    monitor.update([0, 1, 0, 1], [0.3, 0.6, 0.2, 0.8])
-    assert "The horizon of 4 rows is over" in monitor.status
+    monitor.update([0, 1, 0], [0.3, 0.6, 0.2])
+    assert (monitor.horizon_over, monitor.horizon_text) == (False, "")
+    monitor.update([1], [0.8])
+    assert "The horizon of 4 rows is over: call reset() to look for later changes." in monitor.status
+    assert monitor.report()["horizon_over"]
+    monitor.reset()
+    assert not monitor.report()["horizon_over"]
+    assert not cal.CalibrationMonitor(horizon=None).horizon_over
+
+
+def test_a_state_that_another_monitor_changed_is_not_replaced(tmp_path):
+    path, link = tmp_path / "monitor.json", tmp_path / "link.json"
+    monitor = cal.CalibrationMonitor()
+    monitor.save(path)
+    link.symlink_to(path)
+    one, other = cal.CalibrationMonitor.load(path), cal.CalibrationMonitor.load(link)
+    for number in (1, 2):  # its own changes are none of another's
+        one.update([0], [0.3])
+        one.save(path)
+        assert cal.CalibrationMonitor.load(path).n_samples == number
+    other.update([1, 1, 1], [0.6, 0.6, 0.6])
+    for late in (other, pickle.loads(pickle.dumps(other)), monitor):
+        with pytest.raises(FileExistsError, match=r"monitor\.json was changed in the meantime and is left unchanged"):
+            late.save(path)
+    assert cal.CalibrationMonitor.load(path).n_samples == 2
+    other.save(tmp_path / "elsewhere.json")
+    assert [p.name for p in sorted(tmp_path.iterdir())] == ["elsewhere.json", "link.json", "monitor.json"]
+
+
+#: Half hours about the end of summer time in Berlin, where 02:00 and 02:30 come twice.
+HALF_HOURS = pd.date_range("2026-10-24 23:00", periods=6, freq="30min", tz="UTC").tz_convert("Europe/Berlin")
+#: Columns of times with a zone, from such an index.
+ZONED = {
+    "index": lambda times: times,
+    "pandas": pd.Series,
+    "polars": lambda times: pytest.importorskip("polars").Series(pd.Series(times)),
+    "datetimes": lambda times: times.to_pydatetime().tolist(),
+    "zoneinfo": lambda times: [time.astimezone(ZoneInfo(str(times.tz))) for time in times.to_pydatetime()],
+    "objects": lambda times: np.array(times.to_pydatetime()),
+    "texts": lambda times: [time.isoformat() for time in times],
+}
+
+
+@pytest.mark.parametrize("kind", ZONED)
+def test_times_with_a_zone_are_instants(tmp_path, kind):
+    """The clock goes back from 03:00 to 02:00, and time goes on; and zones of batches may differ."""
+    monitor, wanted = cal.CalibrationMonitor(), HALF_HOURS.tz_convert("UTC").to_pydatetime().tolist()
+    monitor.update([1] * 6, [0.1] * 6, time=ZONED[kind](HALF_HOURS))
+    assert [time for _, time in monitor._times._kept] == wanted  # compared as instants
+    assert monitor.last_time.isoformat() == "2026-10-25T02:30:00+01:00"
+    with pytest.raises(ValueError, match="time must not decrease; row 2 is before row 1: sort the rows"):
+        monitor.update([1] * 3, [0.1] * 3, time=ZONED[kind](HALF_HOURS[[5, 5, 3]]))  # 02:30, twice
+    monitor.save(tmp_path / "monitor.json")
+    elsewhere = cal.CalibrationMonitor.load(tmp_path / "monitor.json")
+    with pytest.raises(ValueError, match=r"got 2026-10-25 06:00 UTC\+05:30 after 2026-10-25 02:30 UTC\+01:00"):
+        elsewhere.update([1], [0.1], time=ZONED[kind](HALF_HOURS[[3]].tz_convert("Asia/Kolkata")))
+    elsewhere.update(
+        [1], [0.1], time=ZONED[kind]((HALF_HOURS[[5]] + pd.Timedelta("1min")).tz_convert("America/New_York"))
+    )
+    assert elsewhere.last_time.isoformat() == "2026-10-24T21:31:00-04:00"
+    lone = cal.CalibrationMonitor()
+    for time in ZONED[kind](HALF_HOURS):
+        lone.update(1, 0.1, time=time)
+    assert (lone.last_time, lone.n_samples) == (wanted[-1], 6)
+
+
+def test_since_has_the_offset_of_its_zone():
+    y, p = np.ones(60, int), np.full(60, 0.2)
+    monitor = cal.CalibrationMonitor()
+    monitor.update(
+        y, p, time=pd.date_range("2026-10-25 02:00:30", periods=60, freq="1s", tz="UTC").tz_convert("Europe/Berlin")
+    )
+    assert f"since about {monitor.since:%Y-%m-%d %H:%M:%S} UTC+01:00." in monitor.status
+    monitor.expect("a", 0.3, time=HALF_HOURS[2].to_pydatetime())
+    assert "(the oldest since 2026-10-25 02:00 UTC+02:00)" in monitor.status
+    assert monitor.report()["since"].startswith("2026-10-25T03:00:")
+    dates = pytest.importorskip("matplotlib.dates")
+    drawn = monitor.plot().ax_.lines[0].get_xdata()
+    assert [f"{dates.num2date(x):%H:%M:%S}" for x in drawn] == ["03:00:30", "03:01:29"]
 
 
 @pytest.mark.slow

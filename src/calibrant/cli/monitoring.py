@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ..data.printing import printable_lines
-from .output import Outputs, PrintOptions
+from ..data.printing import Audience, printable_lines
+from .output import Outputs, PrintOptions, warn
 from .source import Source
 
 if TYPE_CHECKING:
@@ -34,14 +34,21 @@ def monitor_command(
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals and of a new monitor's alarm.")] = 0.95,
     horizon: Annotated[
-        int | None, typer.Option(help="Number of rows for which a new monitor runs. Default: 100,000.")
+        str | None,
+        typer.Option(help="Number of rows for which a new monitor runs, or none: no limit. Default: none."),
     ] = None,
     state: Annotated[
         Path | None, typer.Option(help="File of the monitor's state: created, or continued with later rows.")
     ] = None,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Begin a new monitor in the file of --state, as after recalibration.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Plot gap, error and rows over time to this file.")] = None,
     fail_on_alarm: Annotated[
-        bool, typer.Option("--fail-on-alarm", help="Exit with code 1 if the monitor raises an alarm.")
+        bool,
+        typer.Option(
+            "--fail-on-alarm", help="Exit with code 1 if the monitor raises an alarm, or its horizon is over."
+        ),
     ] = False,
 ) -> None:
     """Show calibration per period, test whether it changed, and monitor the rows in order of time."""
@@ -49,6 +56,10 @@ def monitor_command(
     from ..monitoring.over_time import calibration_over_time
     from ..monitoring.periods import Times
 
+    if reset and state is None:
+        raise ValueError("--reset is for the monitor of --state, which is missing")
+    if horizon is not None and horizon != "none" and not horizon.isdecimal():
+        raise ValueError(f"--horizon must be a number of rows, or none; got {horizon!r}")
     if state is not None and source.groups is not None:
         raise ValueError("--state does not contain the groups of earlier files: leave out --groups or --state")
     read: dict[str, Any] = {"the input file": None if source.file == "-" else source.file}
@@ -67,16 +78,22 @@ def monitor_command(
         when = next(table.batches([at]))[at]
         of_rows = next(table.batches(subgroups)) if subgroups else None
         chosen = columns.notion(notion)
-    begins = CalibrationMonitor(
-        notion=notion if notion in ("auto", "confidence") else chosen, horizon=horizon or 100_000, level=level
+    monitor = begins = CalibrationMonitor(
+        notion=notion if notion in ("auto", "confidence") else chosen,
+        horizon=None if horizon in (None, "none") else int(horizon),
+        level=level,
     )
-    monitor = begins if state is None or not state.exists() else CalibrationMonitor.load(state)
-    for option, now, before in (
-        ("horizon", horizon, monitor.horizon),
-        ("notion", repr(begins.notion), repr(monitor.notion)),
-    ):
-        if now is not None and now != before:
-            raise ValueError(f"--{option} is {now}, but the monitor of --state began with {before}: use another file")
+    if state is not None and state.exists():
+        monitor = CalibrationMonitor.load(state)
+        if reset:
+            monitor.horizon = monitor.horizon if horizon is None else begins.horizon
+            monitor.reset()
+        before, other = "but the monitor of --state began with", "use another file"
+        if horizon is not None and begins.horizon != monitor.horizon:
+            raise ValueError(f"--horizon is {horizon}, {before} {monitor.horizon or 'none'}: add --reset, or {other}")
+        if repr(begins.notion) != repr(monitor.notion):
+            raise ValueError(f"--notion is {begins.notion!r}, {before} {monitor.notion!r}: {other}")
+    monitor.audience = Audience.COMMAND
     found = calibration_over_time(
         p, None, when, every=int(every) if every.isdecimal() else every, by=of_rows, notion=chosen, level=level
     )
@@ -84,28 +101,35 @@ def monitor_command(
     outputs["html"].write(partial(found.to_html, name=source.name))
     outputs["plot"].draw(found)
     if state is not None:  # last: if a page cannot be written, the rows are still new next time
-        monitor.save(state)
+        try:
+            monitor.save(state, force=monitor is not begins)
+        except FileExistsError:
+            raise FileExistsError(
+                f"--state {state} was written by another process in the meantime: the rows of {source.name} were not "
+                "added to it; run again"
+            ) from None
+    if monitor.horizon_over:
+        warn(f"{'' if state is None else f'--state {state}: '}{monitor.horizon_text}")
     more = f"\nRows left out, as they are not later than the monitor's last row: {old:,}." if old else ""
     if options.as_json:
         text = json.dumps({"over_time": found.to_dict(), "monitor": monitor.report(), "left_out": old}, allow_nan=False)
     else:
         text = printable_lines(f"{found}\n\n{monitor.status}{more}")
     outputs.show(text)
-    if fail_on_alarm and monitor.alarm:
+    if fail_on_alarm and (monitor.alarm or monitor.horizon_over):
         raise typer.Exit(1)
 
 
 def _go_on(monitor: CalibrationMonitor, p: Predictions, times: Any) -> int:
     """Update a monitor with the rows later than its last one, in order; return the number of the others."""
-    last = monitor.last_time
+    last, instants = monitor.last_time, times.instants
     later = np.ones(times.size, dtype=bool)
     if last is not None:
         known = type(times).read([last], 1)
-        if known.dated != times.dated:
-            raise ValueError("the times of --state and FILE must both be dates or both be numbers")
-        later = times.values > known.values[0]
-    order = np.flatnonzero(later)[np.argsort(times.values[later], kind="stable")]
+        if known.kind != times.kind:
+            raise ValueError(f"the times of --state are {known.kind}, and those of FILE {times.kind}: use one kind")
+        later = instants > known.instants[0]
+    order = np.flatnonzero(later)[np.argsort(instants[later], kind="stable")]
     if order.size:
-        shown = times.where(order)
-        monitor.update(p.subset(order), time=[shown.shown(value) for value in shown.values.tolist()])
+        monitor.update(p.subset(order), time=times.where(order))
     return int((~later).sum())

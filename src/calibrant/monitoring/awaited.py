@@ -39,8 +39,7 @@ class Awaited:
         if (twice := next((n for n in names if n in self._open), None)) is not None or len(set(names)) < len(names):
             raise ValueError("keys must differ; one is repeated" if twice is None else f"key {twice!r} is already open")
         if time is not None:
-            read = Times.read([time], 1)
-            time = read.shown(read.values[0])
+            time = Times.read([time], 1).at(0)
         self._open |= {name: (score, time) for name, score in zip(names, scores.tolist(), strict=True)}
         while len(self._open) > self.most:
             del self._open[next(iter(self._open))]

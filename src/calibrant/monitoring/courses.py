@@ -143,9 +143,7 @@ class _Found:
             changes=(),
             change_test=_change_test(searched, n, blocks.weight.size),
             trend_test=_trend_test(slope[0], slope[asked.n_courses > 1], n),
-            period_test=replace(
-                found.heterogeneity, null="outcomes at equal scores are equally frequent in all periods"
-            ),
+            period_test=_of_periods(found.heterogeneity),
             every=periods.every,
             notion=asked.notion,
             estimator=repr(asked.reader),
@@ -242,6 +240,13 @@ def _change_test(found: tuple[float, float], n: int, blocks: int) -> TestResult:
     return TestResult(
         *found, null="outcomes at equal scores are equally frequent at all times", name=name, n_samples=n, warnings=why
     )
+
+
+def _of_periods(test: TestResult) -> TestResult:
+    """A test of subgroups, in the words of periods."""
+    why = tuple(text.removeprefix("no test: ").replace("subgroup", "period") for text in test.warnings)
+    null = "outcomes at equal scores are equally frequent in all periods"
+    return replace(test, null=null, name=test.name.replace("subgroup", "period"), warnings=why)
 
 
 def _trend_test(z: float, normal: float, n: int) -> TestResult:

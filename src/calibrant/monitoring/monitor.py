@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,11 +18,11 @@ from ..calibrators.saving import from_dict, to_dict
 from ..data.checks import check_bool, check_int, check_level
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.printing import equals, number_of, without_middle
+from ..data.printing import Audience, equals, number_of, without_middle
 from ..data.result import Drawn, jsonable, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
-from ..data.writing import write_json
+from ..data.writing import digest, write_text
 from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
@@ -51,8 +52,9 @@ class CalibrationMonitor(Drawn):
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged.
     horizon : int or None, default 100000
-        Number of rows for which the monitor runs: bets begin at each with equal weight. None: no limit, with
-        decreasing weights of later bets; a change is then detected later.
+        Number of rows for which the monitor runs: bets begin at each with equal weight. A change after them is detected
+        late or never (:attr:`horizon_over`). None: no limit, with decreasing weights of later bets; a change is then
+        detected later, unless it is among the first 8,000 rows.
     level : float in (0, 1), default 0.95
         An alarm is raised if the e-value reaches ``1 / (1 - level)``.
     labels : sequence of K labels, optional
@@ -130,12 +132,15 @@ class CalibrationMonitor(Drawn):
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
         self.from_logits = check_bool("from_logits", from_logits)
+        #: Whether advice in :attr:`status` names methods or options of the command.
+        self.audience = Audience.PYTHON
         #: Monitors ended by :meth:`reset`: number of rows, whether each raised an alarm, and since when.
         self.past: list[dict[str, Any]] = []
         self._awaited = Awaited(check_int("max_open", max_open, 1))
         self._times = RowTimes()
         self._calibrator: Any = None
         self._columns = False
+        self._file: dict[str, str] = {}  # the file of the state, and the digest of its content
         self._begin()
 
     def _begin(self) -> None:
@@ -178,6 +183,19 @@ class CalibrationMonitor(Drawn):
         return "" if since is None else f"row {since:,}" if self.last_time is None else time_text(since)
 
     @property
+    def horizon_over(self) -> bool:
+        """Whether the horizon is over: no more bets begin, and a later change is detected late or never."""
+        return self.horizon is not None and self._bets.n_bets >= self.horizon
+
+    @property
+    def horizon_text(self) -> str:
+        """:attr:`horizon_over` in words, with advice; empty if it is False."""
+        if not self.horizon_over:
+            return ""
+        advice = self.audience.names("call reset()", "add --horizon none, with --state also --reset,")
+        return f"The horizon of {self.horizon:,} rows is over: {advice} to look for later changes."
+
+    @property
     def status(self) -> str:
         """Whether there is an alarm, since when, and with which evidence."""
         rows, once = number_of(self.n_samples, "row"), 1 - self.level
@@ -191,9 +209,7 @@ class CalibrationMonitor(Drawn):
                 f" This is monitor {len(self.past) + 1:,}: chances of a false alarm add up to "
                 f"{min(once * (len(self.past) + 1), 1):.2g} at most."
             )
-        if self.horizon is not None and self._bets.n_bets >= self.horizon:
-            said += f" The horizon of {self.horizon:,} rows is over: call reset() to look for later changes."
-        return said + self._awaited.status
+        return said + f" {self.horizon_text}".rstrip() + self._awaited.status
 
     @property
     def summary(self) -> str:
@@ -201,9 +217,9 @@ class CalibrationMonitor(Drawn):
         return self.status
 
     def report(self) -> dict[str, Any]:
-        """State for JSON: status, alarm, since, rows, e-values, p-value, open predictions and past monitors."""
-        names = ("status", "alarm", "since", "n_samples", "e_value", "e_max", "pvalue", "horizon", "level")
-        found = {name: jsonable(getattr(self, name)) for name in names}
+        """State for JSON: status, alarm, rows, e-values, p-value, horizon, open predictions and past monitors."""
+        of_bets = ("n_samples", "e_value", "e_max", "pvalue", "horizon", "horizon_over", "level")
+        found = {name: jsonable(getattr(self, name)) for name in ("status", "alarm", "since", *of_bets)}
         return found | {"open": len(self._awaited), "expired": self._awaited.expired, "past": list(self.past)}
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
@@ -217,9 +233,15 @@ class CalibrationMonitor(Drawn):
 
     @property
     def _look_times(self) -> tuple[Any, ...]:
-        """Time of the first row, then of the last row at each entry of :attr:`history`; empty if one has no time."""
-        times = tuple(time for *_, time in self._history)
-        return (self._times.at(0), *times) if times and None not in times else ()
+        """Time of the first row, then of the last row at each entry of :attr:`history`; empty if one has no time.
+
+        Times with a zone are by the clock of the last row.
+        """
+        times = (self._times.at(0), *(time for *_, time in self._history))
+        zone = getattr(times[-1], "tzinfo", None)
+        if len(times) == 1 or None in times:
+            return ()
+        return times if zone is None else tuple(time.astimezone(zone).replace(tzinfo=None) for time in times)
 
     @property
     def n_samples(self) -> int:
@@ -313,6 +335,9 @@ class CalibrationMonitor(Drawn):
         ------
         ValueError
             For groups, a notion object other than ``ClassSpecific``, or keys other than strings and integers.
+        FileExistsError
+            If the file was changed since this monitor was loaded from it, or saved to it: the rows that another monitor
+            added would be lost. Load it again, and repeat the update.
         """
         if self._groups is not None and self._groups.size:
             raise ValueError(
@@ -341,7 +366,9 @@ class CalibrationMonitor(Drawn):
             "past": self.past,
             "calibrator": None if self._calibrator is None else to_dict(self._calibrator),
         }
-        write_json(Path(path), state, force=force)
+        text, file = json.dumps(state, allow_nan=False) + "\n", os.path.realpath(path)
+        write_text(Path(path), text, force=force, before=self._file.get(file))
+        self._file = {file: digest(text.encode())}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> CalibrationMonitor:
@@ -358,7 +385,8 @@ class CalibrationMonitor(Drawn):
             If the file is not a saved monitor, or is of another version.
         """
         try:
-            state = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = Path(path).read_bytes()
+            state = json.loads(content.decode())
             if not isinstance(state, dict) or state.get("format") != _FORMAT:
                 raise ValueError(f"its format is not {_FORMAT!r}")
             notion = state["notion"]
@@ -380,6 +408,7 @@ class CalibrationMonitor(Drawn):
             found._calibrator = None if state["calibrator"] is None else from_dict(state["calibrator"])
             if not (bets.log_max >= 0 and bets.log_e <= bets.log_max):
                 raise ValueError("its numbers contradict each other")
+            found._file = {os.path.realpath(path): digest(content)}
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             what = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"{path} is not a saved monitor: {without_middle(str(what), 150)}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -73,28 +73,33 @@ class Times:
         Number of rows of each run; None: ``places`` has one entry per row.
     dated : bool
         Whether the times are dates.
+    ahead : ndarray of shape (n,) or None
+        Microseconds by which the local time of each row is ahead of UTC; None without time zones.
     """
 
     distinct: AnyArray
     places: IntArray | None
     dated: bool
     runs: IntArray | None = None
+    ahead: IntArray | None = None
 
     @classmethod
     def read(cls, time: Any, n: int) -> Times:
         """Check the ``time`` argument: one time per row, none missing, all of one type."""
+        if isinstance(time, Times):
+            return time
         if time is None or isinstance(time, (str, bytes)):
             raise TypeError(f"time must be a column with one time per row; got {time!r}")
         try:
-            array = _plain(time)
+            array, ahead = _plain(time)
         except OverflowError as error:
             raise ValueError(f"time must hold dates of the years 1 to 9999; {error}") from None
         if array.ndim != 1 or len(array) != n:
             raise ValueError(f"time must have one value per row ({n}); got shape {array.shape}")
         if array.dtype.kind in "OUS":
-            array = _of_objects(array.tolist())
+            array, ahead = _of_objects(array.tolist())
         if array.dtype.kind == "M":
-            return cls._of_dates(_present(array, np.isnat(array)))
+            return replace(cls._of_dates(_present(array, np.isnat(array))), ahead=ahead)
         if array.dtype.kind in "iu":
             return cls(array.astype(np.int64), None, dated=False)
         if array.dtype.kind == "f":
@@ -128,6 +133,16 @@ class Times:
         """Time of each row, (n,)."""
         return self.of_rows(self.distinct)
 
+    @property
+    def instants(self) -> AnyArray:
+        """Time of each row in UTC, or as it is without a zone, (n,): the order of rows."""
+        return self.values if self.ahead is None else self.values - self.ahead
+
+    @property
+    def kind(self) -> str:
+        """What times have in common that can be compared."""
+        return "numbers" if not self.dated else f"dates with{'out' if self.ahead is None else ''} a time zone"
+
     def of_rows(self, each: AnyArray) -> AnyArray:
         """Values per row from values ``each`` of the distinct times."""
         if self.places is None:
@@ -136,14 +151,15 @@ class Times:
 
     def where(self, some: AnyArray) -> Times:
         """Times of some rows."""
+        ahead = None if self.ahead is None else self.ahead[some]
         if self.places is None:
-            return Times(self.distinct[some], None, self.dated)
+            return Times(self.distinct[some], None, self.dated, ahead=ahead)
         mine = self.of_rows(np.arange(self.distinct.size))[some]
         if not mine.size:
-            return Times(self.distinct[mine], mine, self.dated)
+            return Times(self.distinct[mine], mine, self.dated, ahead=ahead)
         values, runs = _runs_of(mine)
         found, places = compact(values)
-        return Times(self.distinct[found], places, self.dated, runs)
+        return Times(self.distinct[found], places, self.dated, runs, ahead)
 
     def some(self, at_most: int) -> AnyArray:
         """Times of about ``at_most`` evenly spaced rows."""
@@ -159,6 +175,14 @@ class Times:
         """A time as it is shown in results."""
         return _shown(value, self.dated)
 
+    def at(self, row: int) -> Time:
+        """The time of a row, with the offset of its zone if it has one."""
+        local = self.shown(self.values[row])
+        if self.ahead is None:
+            return local
+        zone = dt.timezone(dt.timedelta(microseconds=int(self.ahead[row])))
+        return dt.datetime.fromisoformat(str(local)).replace(tzinfo=zone)
+
 
 def _shown(value: Any, dated: bool) -> Time:
     if not dated:
@@ -172,7 +196,8 @@ def _shown(value: Any, dated: bool) -> Time:
 def time_text(value: Time) -> str:
     """A time in words: dates as in ISO 8601, to the second."""
     if isinstance(value, dt.datetime):
-        return value.replace(microsecond=0).isoformat(" ").removesuffix(":00")
+        clock = value.replace(microsecond=0, tzinfo=None).isoformat(" ").removesuffix(":00")
+        return clock if value.tzinfo is None else f"{clock} {value.tzinfo}"
     return value.isoformat() if isinstance(value, dt.date) else f"{value:,}"
 
 
@@ -185,8 +210,8 @@ def time_texts(times: Sequence[Time], more: int = 0) -> list[str]:
     return [time_text(v) for v in times]
 
 
-def _plain(time: Any) -> AnyArray:
-    """Times as an array; dates of a column with a time zone are converted to local time without a zone."""
+def _plain(time: Any) -> tuple[AnyArray, IntArray | None]:
+    """Times as an array, and how far they are ahead of UTC; dates of a column with a time zone as local time."""
     import narwhals as nw
 
     series = nw.from_native(time, series_only=True, pass_through=True)
@@ -194,28 +219,39 @@ def _plain(time: Any) -> AnyArray:
         if isinstance(time, (list, tuple)):
             out = np.empty(len(time), dtype=object)
             out[:] = time
-            return out
-        return to_array(time, "time")[0]
-    kind = series.dtype
+            return out, None
+        return to_array(time, "time")[0], None
+    kind, ahead = series.dtype, None
     if series.null_count():
         row = int(np.argmax(series.is_null().to_numpy()))
         raise ValueError(f"time must have no missing values; row {row} is null")
     if kind == nw.Datetime and getattr(kind, "time_zone", None) is not None:
+        utc = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         series = series.dt.replace_time_zone(None)
+        ahead = (_microseconds(series) - _microseconds(utc)).astype(np.int64)
     if kind in (nw.Datetime, nw.Date):
-        return np.asarray(series.to_numpy(), dtype="M8[us]")
-    return to_array(time, "time")[0] if kind.is_numeric() else np.array([*series.to_list(), None], dtype=object)[:-1]
+        return _microseconds(series), ahead
+    if kind.is_numeric():
+        return to_array(time, "time")[0], None
+    return np.array([*series.to_list(), None], dtype=object)[:-1], None
 
 
-def _of_objects(values: list[Any]) -> AnyArray:
-    """Dates, datetimes, ISO 8601 strings and numbers as one array of dates or of numbers."""
+def _microseconds(series: Any) -> AnyArray:
+    return np.asarray(series.to_numpy(), dtype="M8[us]")
+
+
+def _of_objects(values: list[Any]) -> tuple[AnyArray, IntArray | None]:
+    """Dates, datetimes, ISO 8601 strings and numbers as one array of dates or of numbers; how far ahead of UTC."""
     if all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in values):
-        return np.array(values)
-    found, zones = np.empty(len(values), "M8[us]"), dict[Any, int]()
+        return np.array(values), None
+    found, ahead, zones = np.empty(len(values), "M8[us]"), np.zeros(len(values), np.int64), dict[str, tuple[int, str]]()
     known: dict[Any, Any] = {}
     for row, value in enumerate(values):
         try:
-            at, zone = known[value] if value in known else known.setdefault(value, _one(value))
+            if getattr(value, "tzinfo", None) is not None:  # datetimes of other zones, or of another fold, may be equal
+                at, zone, ahead[row] = _one(value)
+            else:
+                at, zone, ahead[row] = known[value] if value in known else known.setdefault(value, _one(value))
         except (ValueError, TypeError, OverflowError):
             missing = value is None or value != value
             raise (ValueError if missing or isinstance(value, str) else TypeError)(
@@ -223,27 +259,31 @@ def _of_objects(values: list[Any]) -> AnyArray:
                 if missing
                 else f"time must hold dates, datetimes or numbers, or texts such as 2026-05-09; row {row} is {value!r}"
             ) from None
-        zones.setdefault(zone, row)
+        # Offsets from UTC differ in one zone, between summer and winter.
+        zones.setdefault("UTC" if zone.startswith("UTC") else zone, (row, zone))
         if len(zones) > 1:
-            one, other = zones
+            (first, one), (other_row, other) = zones.values()
             raise ValueError(
-                f"time must be in one time zone; row {zones[one]} is in {one or 'none'}, row {row} in "
+                f"time must be in one time zone; row {first} is in {one or 'none'}, row {other_row} in "
                 f"{other or 'none'}: convert them first"
             )
         found[row] = at
-    return found
+    return found, None if zones.keys() <= {""} else ahead
 
 
-def _one(value: Any) -> tuple[np.datetime64, str]:
-    """A date in local time, and its time zone."""
+def _one(value: Any) -> tuple[np.datetime64, str, int]:
+    """A date in local time, its time zone, and microseconds ahead of UTC."""
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
     if isinstance(value, np.datetime64):
-        return value.astype("M8[us]"), ""
+        return value.astype("M8[us]"), "", 0
     if not isinstance(value, dt.date) or value != value:  # NaT is a date
         raise TypeError
-    zone = "" if not isinstance(value, dt.datetime) or value.tzinfo is None else str(value.tzinfo)
-    return np.datetime64(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value, "us"), zone
+    if not isinstance(value, dt.datetime):
+        return np.datetime64(value, "us"), "", 0
+    ahead = (value.utcoffset() or dt.timedelta()) // dt.timedelta(microseconds=1)
+    zone = "" if value.tzinfo is None else str(value.tzinfo)
+    return np.datetime64(value.replace(tzinfo=None), "us"), zone, ahead
 
 
 def _present(array: AnyArray, missing: AnyArray) -> AnyArray:

@@ -25,7 +25,7 @@ def _comparable(time: Any) -> Any:
 
 
 class RowTimes:
-    """Row numbers with their arrival times, in order; times do not decrease."""
+    """Row numbers with their arrival times, in order; times do not decrease, those with a zone as instants."""
 
     def __init__(self, last: Any = None) -> None:
         self._kept: list[tuple[int, Any]] = [] if last is None else [(0, last)]
@@ -47,22 +47,24 @@ class RowTimes:
         before = self.last
         if before is not None and type(time) in (int, float, dt.date, dt.datetime):
             now, last_one = _comparable(time), _comparable(before)
-            if type(now) is type(last_one) and now >= last_one:  # what is said below, in less time
+            if now is not None and type(now) is type(last_one) and now >= last_one:  # what is said below, in less time
                 return [(n, now.date() if isinstance(now, dt.datetime) and now.time() == _MIDNIGHT else time)]
         single = isinstance(time, (str, int, float, dt.date, np.generic))
         times = Times.read([time] * n if single else time, n)
         if not n:
             return []
-        if (np.diff(times.values) < 0).any():
-            row = int(np.argmax(np.diff(times.values) < 0)) + 1
+        instants = times.instants
+        if (np.diff(instants) < 0).any():
+            row = int(np.argmax(np.diff(instants) < 0)) + 1
             raise ValueError(f"time must not decrease; row {row} is before row {row - 1}: sort the rows")
         if before is not None:
             last = Times.read([before], 1)
-            if last.dated != times.dated or times.values[0] < last.values[0]:
-                first = times.shown(times.values[0])
-                raise ValueError(f"time must not decrease; got {time_text(first)} after {time_text(before)}")
+            if last.kind != times.kind:
+                raise ValueError(f"time must hold {last.kind}, as in earlier batches; got {times.kind}")
+            if instants[0] < last.instants[0]:
+                raise ValueError(f"time must not decrease; got {time_text(times.at(0))} after {time_text(before)}")
         some = np.unique(np.linspace(0, n - 1, min(n, _OF_A_BATCH)).astype(np.intp)).tolist()
-        return [(row + 1, times.shown(times.values[row])) for row in some]
+        return [(row + 1, times.at(row)) for row in some]
 
     def keep(self, rows: Sequence[tuple[int, Any]]) -> None:
         """Store rows and their times; if there are too many, only every other one and the last."""
