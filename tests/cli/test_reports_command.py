@@ -333,6 +333,10 @@ REFUSED = {
     "by of a label of rows": (["some-0.csv", "--by", "y"], "--by y: this column is already used for labels"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
     "by of nothing in rows": (["some-0.csv", "--by", "age"], "--by: no column 'age'"),
+    "groups across subgroups": (
+        ["some-0.csv", "--engine", "polars", "--by", "w", "--groups", "q", "--sums", "x"],
+        "--engine with --sums and --groups cannot take --by: a group may span subgroups",
+    ),
     "several problems by": (["some-0.csv", "--by", "w", "--notion", "class-wise"], "several problems"),
     "corrected by": (
         ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-above", "0.1", "--fail-on", "corrected"],

@@ -171,6 +171,8 @@ def test_subgroups_of_rows_are_those_of_the_other_command(capsys, one, tmp_path,
     whole = tmp_path / "whole.sums"
     assert run(capsys, *one[:-2], *groups, "--sums", whole)[0] == 0
     assert sums.read_bytes() == whole.read_bytes()
+    err = run(capsys, *one, *groups, "--sums", sums, "--force")[2]
+    assert err.endswith("calibrant: the sums written are those of all rows, not of each subgroup\n")
 
 
 @pytest.mark.parametrize("how", [("--stream",), ("--engine", "polars")], ids=str)

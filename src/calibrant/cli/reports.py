@@ -139,7 +139,10 @@ class ReportOptions(PrintOptions):
     ] = None
     sums: Annotated[
         Path | None,
-        typer.Option(help="Write the sums of all rows to this file, for `calibrant merge`; - is standard output."),
+        typer.Option(
+            help="Write the sums of all rows (with --by, not those of each subgroup) to this file, for `calibrant "
+            "merge`; - is standard output."
+        ),
     ] = None
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with code 1 if the calibration error is above this.")
@@ -219,6 +222,8 @@ class ReportOptions(PrintOptions):
         outputs["sums"].write(lambda: (reduce(add, sums.values()) if isinstance(sums, Mapping) else sums).to_bytes())
         outputs["html"].write(partial(found.to_html, name=name))
         outputs.show(self.text_of(found))
+        if self.sums is not None and not isinstance(found, Report):
+            typer.echo("calibrant: the sums written are those of all rows, not of each subgroup", err=True)
         if self.fail_above is None:
             return
         checked = self.fail_on or "value"
@@ -256,6 +261,10 @@ def report_command(
     """Report how well the probabilities in FILE, or in the result of a query, are calibrated."""
     if source.by is not None:
         options.check_by()
+        if options.sums is not None and source.groups is not None and source.engine is not None:
+            raise ValueError(
+                "--engine with --sums and --groups cannot take --by: a group may span subgroups; leave it out"
+            )
     outputs = options.outputs(source.files_read() if options.html or options.sums else {})
     if source.engine is None:
         if on_invalid != "raise":
