@@ -508,8 +508,9 @@ class Multilabel(Notion):
 class Ordinal(Notion):
     """Calibration of cumulative probabilities: ``P(Y ≤ k | F_k(X) = s) = s`` for every s and every k except the last.
 
-    Classes are in the order of the columns (``labels=``). The K - 1 problems share their rows, are labelled by k, and
-    combine as ``(mean_k e_kᵖ)^(1/p)``.
+    Classes are in the order of the columns (``labels=``), from the lowest to the highest; texts without ``labels`` are
+    in alphabetical order, which is seldom theirs. The K - 1 problems share their rows, are labelled by k, and combine
+    as ``(mean_k e_kᵖ)^(1/p)``.
 
     See Also
     --------

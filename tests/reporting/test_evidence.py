@@ -376,3 +376,19 @@ def test_the_gain_of_one_map_per_class_is_called_so():
     two = cal.report(y == 0, stated[:, 0])
     assert not two.gain.by_class
     assert "each class" not in two.verdict
+
+
+def test_changed_decisions_are_told_where_repair_moves_them():
+    """Trained with balanced classes: hardly a row lies below the threshold, and most belong there."""
+    rng = np.random.default_rng(0)
+    right = rng.beta(2, 60, 200_000)
+    stated = 1 / (1 + np.exp(-4) * (1 / right - 1))
+    at, n = 1 / 40, 6000
+    truth = float(((stated >= at) != (right >= at)).mean())
+    assert 0 < (stated[:n] < at).sum() < 10
+    y = rng.random(n) < right[:n]
+    gain = cal.report(y, stated[:n], labels=[False, True], threshold=at).gain
+    assert gain.changed_interval.low <= truth <= gain.changed_interval.high
+    assert gain.changed_interval.high - gain.changed_interval.low < 0.5
+    none = cal.report(rng.random(n) < stated[:n], stated[:n], labels=[False, True], threshold=at).gain
+    assert none.changed is None  # repair leaves as few there

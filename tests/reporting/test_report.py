@@ -206,7 +206,7 @@ def test_the_first_picture_of_the_demo_tells_a_story():
 
 def test_weights_that_sum_to_n_are_still_weights():
     w = np.tile([0.5, 1.5], 10)
-    r = cal.report(np.tile([0, 1], 10), np.linspace(0.1, 0.9, 20), sample_weight=w)
+    r = cal.report(np.tile([0, 0, 1, 1], 5), np.linspace(0.1, 0.9, 20), sample_weight=w)
     assert r.weighted
     assert "(weighted)" in str(r)
 

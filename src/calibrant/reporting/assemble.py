@@ -39,7 +39,6 @@ from .evidence import (
     gain_functionals,
     settled,
     share_of_test,
-    tells,
     usual_tolerance,
 )
 from .odds_ratio import MovedBaseRate
@@ -95,8 +94,7 @@ def _report_of(
         shown["15 bins of equal mass"] = (_QUANTILE, 1)
     shown["15 bins of equal width, debiased"] = (Binned(debias=True), 1)
     shown["maximum over 15 bins of equal width (MCE)"] = (_BINNED, float("inf"))
-    told = threshold is None or tells((one.grid for one in problems.values()), threshold)
-    functionals = gain_functionals(question, threshold if told else None, POSTERIOR)
+    functionals = gain_functionals(question, threshold, POSTERIOR)
     known: dict[tuple[CellEstimator, float], Estimate] = {}
     first, drawn = estimate_from_fits(fits(chosen), question, RESAMPLES, rng, functionals)
     if not drawn.functionals:  # without a posterior, the gain of a repair is that of the default
@@ -289,7 +287,7 @@ def _gain(
 ) -> RepairGain:
     """Gain of the notion, or of the whole vector where there is a seed for its classes."""
     vector = of_notion if seed is None else _of_classes(sums, of_notion[1], seed)
-    return RepairGain.of(vector, least, threshold, of_notion)
+    return RepairGain.of(vector, least, threshold, of_notion, [one.grid for one in sums.problems.values()])
 
 
 def _of_classes(sums: Accumulator, question: Question, seed: int) -> tuple[ErrorDraws, Question]:

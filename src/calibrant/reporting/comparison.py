@@ -15,7 +15,7 @@ from ..calibrators.crossval import SCORES
 from ..data import rooms_below
 from ..data.checks import check_choice
 from ..data.printing import Audience, fitted, half_width, known, printable, signed, text_table, with_ends
-from ..data.result import Result, Table, WithPage, jsonable
+from ..data.result import Picture, Result, Table, WithPage, jsonable
 from ..data.types import Interval, Label
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words
@@ -244,7 +244,7 @@ class ComparedCalibrator(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibratorComparison(WithPage, Table):
+class CalibratorComparison(WithPage, Picture, Table):
     """Result of :func:`calibrant.compare_calibrators`.
 
     Attributes
@@ -296,6 +296,8 @@ class CalibratorComparison(WithPage, Table):
     >>> found.chosen, [row.name for row in found.rows]
     ('identity', ['identity', 'temperature'])
     """
+
+    display: ClassVar[str] = "ReliabilityDisplay"
 
     n_samples: int
     n_folds: int
@@ -453,9 +455,6 @@ class CalibratorComparison(WithPage, Table):
             new = display.of(each, None if drawn is None else drawn.classes)
             drawn = new.plot(ax if drawn is None else drawn.axes_, name=name, **options)
         return drawn
-
-    def _figure_html(self) -> str:
-        return self.after._figure_html()
 
     def _page(self, name: str) -> str:
         return _page_of(self, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -263,7 +264,8 @@ class RepairGain(Result):
         Decision threshold: the lowest score at which one acts.
     changed : float or None
         Share of decisions that recalibration changes: s is at least the threshold and g is not, or vice versa. None
-        without a threshold, and where only a few rows lie on one side of it: fewer than the map can resolve.
+        without a threshold, and where only a few rows lie on one side of it before repair and after: fewer than the
+        map can resolve.
     changed_interval : Interval or None
         Interval of this share.
     by_class : bool
@@ -314,6 +316,7 @@ class RepairGain(Result):
         low: float,
         threshold: float | None,
         decisions: tuple[ErrorDraws, Question],
+        grids: Sequence[GridMoments],
     ) -> RepairGain:
         """Gain from the :func:`gain_functionals` of draws; ``low`` is the least error of a problem, 0 for none.
 
@@ -330,25 +333,34 @@ class RepairGain(Result):
             Decision threshold.
         decisions : (ErrorDraws, Question)
             Draws for the notion whose decisions change.
+        grids : sequence of GridMoments
+            Rows of the notion's problems.
         """
         brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
-        changed = (None, None) if len(decisions[0].functionals) < 3 else _read(decisions, 2, low, 0.0)
-        by_class = gains[1].exclusive and len(gains[1]) > 2
-        return cls(*log_loss, *brier, threshold, *changed, by_class=by_class)
+        told = threshold is not None and tells(grids, threshold, np.median(decisions[0].functionals[3], axis=-1))
+        changed, ends = _read(decisions, 2, low, 0.0) if told else (None, None)
+        return cls(*log_loss, *brier, threshold, changed, ends, gains[1].exclusive and len(gains[1]) > 2)
 
 
 def gain_functionals(question: Question, threshold: float | None = None, every: int = 1) -> list[Functional]:
-    """Gains in Brier score and in log-loss by one in ``every`` drawn maps, and changed decisions at a threshold."""
+    """Gains in Brier score and in log-loss by one in ``every`` drawn maps; decisions that change, and are then made."""
     log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
-    gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
+    gains: list[Functional] = [_brier, log_loss]
+    if threshold is not None:
+        gains += [partial(_changed, threshold=threshold), partial(_acted, threshold=threshold)]
     return [partial(_thinned, gain, every) for gain in gains]
 
 
-def tells(grids: Iterable[GridMoments], threshold: float) -> bool:
-    """Whether every problem has enough rows on either side of a threshold for the map to resolve, or none there."""
-    for g in grids:
+def tells(grids: Iterable[GridMoments], threshold: float, acted: Iterable[float]) -> bool:
+    """Whether every problem has enough rows on either side of a threshold for the map to resolve, or none there.
+
+    The sides are those of the scores, or those after repair: ``acted`` is the share at or above the threshold then.
+    """
+    shares = chain(acted, repeat(np.nan))
+    for g, share in zip(grids, shares, strict=False):
         mass = np.array([g.count[side].sum() for side in (g.nodes < threshold, g.nodes >= threshold)])
-        if 0 < mass.min() < mass.sum() / (CELLS_A_TERM * n_terms(float(g.effective_size))):
+        least = 1 / (CELLS_A_TERM * n_terms(float(g.effective_size)))
+        if 0 < mass.min() < mass.sum() * least and not least <= share <= 1 - least:
             return False
     return True
 
@@ -405,6 +417,11 @@ def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray
         before, after = (_moved(v, filled, at) >= threshold for v in (stated, right))
         out += before != after
     return np.asarray((drawn.share * out).sum(axis=-1) / _PARTS)
+
+
+def _acted(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:
+    """Share of rows at or above a threshold after repair, (…, D)."""
+    return np.asarray((drawn.share * (cells.score[..., None, :] + drawn.gap >= threshold)).sum(axis=-1))
 
 
 def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:

@@ -111,7 +111,7 @@ def calibration_test(
         whole groups' residuals are drawn instead; rows with several labels are such groups, since their labels are
         dependent.
     sample_weight : array-like of shape (n,), optional
-        Weights of the statistic; each row draws one label.
+        Weights of the statistic, which must not depend on the outcome; each row draws one label.
 
     Returns
     -------
