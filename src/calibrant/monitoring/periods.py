@@ -140,7 +140,7 @@ class Times:
 
     @property
     def kind(self) -> str:
-        """What times have in common that can be compared."""
+        """Numbers, or dates with or without a time zone: only times of one kind can be compared."""
         return "numbers" if not self.dated else f"dates with{'out' if self.ahead is None else ''} a time zone"
 
     def of_rows(self, each: AnyArray) -> AnyArray:
