@@ -264,3 +264,17 @@ def test_the_summary_is_the_verdict_in_one_sentence():
     few = cal.report([0, 1, 1], [0.4, 0.5, 0.6])
     assert few.summary.startswith("Not enough data to tell: ")
     assert off.to_dict()["summary"] == off.summary
+
+
+def test_sums_with_groups_say_so():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(60), 10)
+    s = rng.random(600)
+    y = (rng.random(600) < np.clip(s + 0.2 * rng.normal(size=60)[group], 0, 1)).astype(int)
+    half = group < 30
+    parts = [cal.Accumulator().update(y[some], s[some], groups=group[some]) for some in (half, ~half)]
+    found = cal.report(parts[0] + parts[1])
+    assert found.n_groups == 60
+    assert "Rows within each of 60 groups may depend on each other" in " ".join(str(found).split())
+    assert "independent: if" not in str(found)
+    assert cal.report(cal.Accumulator().update(y, s)).n_groups is None

@@ -58,7 +58,7 @@ def _fit_two(chosen: Calibrator, sums: Accumulator, one: ProblemSums, classes: t
         columns = scores if sums.positive is not None else np.column_stack([1 - scores, scores])
     y = np.asarray(names)[outcomes]
     fitted: Calibrator = clone(chosen)
-    if fitted.labels is None and tuple(np.unique(y).tolist()) != names:
+    if fitted.labels is None:
         fitted.set_params(labels=list(names))
     return fitted.fit(columns, y, sample_weight=rows.weights)
 
@@ -66,7 +66,7 @@ def _fit_two(chosen: Calibrator, sums: Accumulator, one: ProblemSums, classes: t
 def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
     """Fit class by class to scores on the grid."""
     fitted: OneVsRest = clone(chosen)
-    if fitted.labels is None and tuple(sorted(sums.classes)) != sums.classes:
+    if fitted.labels is None:
         fitted.set_params(labels=list(sums.classes))
     # A row of each class gives the number of columns and their labels.
     sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes))

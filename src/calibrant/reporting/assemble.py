@@ -138,10 +138,12 @@ def _report_of(
         )
         for k, row in enumerate(table, start=1)
     }
-    unit = (totals if rows is None else rows).effective_size / weight  # rows, without the design effect of groups
+    # Rows, without the design effect of groups.
+    unit = (totals if rows is None else rows).effective_size / weight if totals.weighted else 1.0
+    n_groups = question.n_groups if rows is None else None if rows.groups is None else rows.n_groups
     base_rates = {c: float(v / weight) for c, v in zip(sums.classes, totals.class_weight, strict=True)}
     # A base rate moves for one class; its test needs independent rows.
-    asked = only is not None and only.label in base_rates and (rows is None or rows.groups is None)
+    asked = only is not None and only.label in base_rates and n_groups is None
     moved = MovedBaseRate.of(only.grid, base_rates[only.label], weight * unit) if only is not None and asked else None
     found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged), moved)
     said = partial(sentences, only, headline, found, class_sentence(table, unit))
@@ -167,7 +169,7 @@ def _report_of(
         weighted=totals.weighted,
         streamed=rows is None,
         n_cells=sums.required().histogram.edges.n_bins,
-        n_groups=None if rows is None or rows.groups is None else rows.n_groups,
+        n_groups=n_groups,
         zero_probability_rows=() if rows is None or not np.isinf(totals.log_loss) else _zero_probability_rows(rows),
         title=title,
     )

@@ -477,7 +477,10 @@ def footnote(r: Report) -> str:
             "table of estimators has all."
         )
     if r.streamed:
-        note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
+        note += (
+            " Rows were streamed: edges of equal-mass bins and the verdict's ranges of scores are rounded to "
+            f"1/{r.n_cells}."
+        )
     if r.n_groups is None:
         return f"{note} Rows are treated as independent: if some belong together, pass {r.audience.option('groups')}."
     note += (
