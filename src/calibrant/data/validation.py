@@ -33,8 +33,7 @@ from .weights import ones_or
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
 #: How far from 1 a row of probabilities may sum, by dtype of the scores.
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
-#: Machine epsilon of bfloat16.
-_BFLOAT16 = 2.0**-7
+_BFLOAT16 = 2.0**-7  # its machine epsilon
 #: Values processed at a time by several passes: they stay in the cache.
 _TILE = 1 << 15
 #: The bit pattern of 1.0, by dtype of the scores.
