@@ -349,7 +349,9 @@ def one_calibrator(role: str) -> Any:
 def fitted(role: str, name: str, value: Any) -> Any:
     y, p, w, g = arguments(role, value)
     one = one_calibrator(role)
-    one = one.fit(p, y, sample_weight=w) if g is None else one.fit(p, y, groups=g)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "1-D scores are taken as those of label", cal.exceptions.LabelWarning)
+        one = one.fit(p, y, sample_weight=w) if g is None else one.fit(p, y, groups=g)
     return in_order(one, p)
 
 
