@@ -310,3 +310,21 @@ def test_nothing_is_warned_of_where_nothing_is_lost():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         llm.read(LOGS / "harness_sums.jsonl")
+
+
+def test_a_report_says_what_was_left_out():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.3, 1, 60).round(2)
+    stated = [f"{v:.2f}" for v in p]
+    stated[5], stated[7] = "95", "no idea"
+    table = pd.DataFrame({"id": range(60), "confidence": stated, "correct": (rng.random(60) < p).astype(int)})
+    with pytest.warns(UnreadAnswersWarning):
+        answers = llm.read(table)
+    found = cal.report(answers)
+    said = "Left out of 60 answers: 2 (1 on an unclear scale, 1 unreadable)."
+    assert said in found.findings
+    assert said in found.verdict
+    assert said in found.to_html()
+    with_all = llm.read(table.drop(index=[5, 7]))
+    assert with_all.left_out == ""
+    assert "Left out" not in cal.report(with_all).verdict

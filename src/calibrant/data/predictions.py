@@ -119,6 +119,11 @@ class Predictions(Printable):
         return self.truth.ndim == 2
 
     @property
+    def left_out(self) -> str:
+        """Sentence on rows of the source that are not among these; "" if there are none."""
+        return ""
+
+    @property
     def together(self) -> IntArray | None:
         """Codes of rows that are resampled or put into folds together: groups, or the parts of a row with a share."""
         return self.given if self.groups is None else self.groups

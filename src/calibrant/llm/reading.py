@@ -18,6 +18,7 @@ from ..data.checks import check_choice, check_type, received
 from ..data.columns import some
 from ..data.libraries import library_of
 from ..data.predictions import Predictions
+from ..data.printing import number_of
 from ..data.tables import FileTable
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
@@ -93,6 +94,13 @@ class Answers(Predictions):
         missing = sum(self.unread.values())
         left = f", not read: {missing:,}" if missing else ""
         return f"Answers: {self.n_samples:,}, questions: {len(set(self.ids)):,}{left}; confidence: {self.read_from}."
+
+    @property
+    def left_out(self) -> str:
+        """Number of answers of the log that are not among the rows, and why; "" if there are none."""
+        missing = sum(self.unread.values())
+        why = ", ".join(f"{n:,} {reason}" for reason, n in self.unread.items())
+        return f"Left out of {number_of(self.n_samples + missing, 'answer')}: {missing:,} ({why})." if missing else ""
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from super()._shown()

@@ -172,6 +172,7 @@ def _report_of(
         n_groups=n_groups,
         zero_probability_rows=() if rows is None or not np.isinf(totals.log_loss) else _zero_probability_rows(rows),
         title=title,
+        left_out="" if rows is None else rows.left_out,
     )
 
 

@@ -94,6 +94,8 @@ class Report(WithPage, Picture, Table):
         means over labels, each a two-class problem.
     weighted : bool
         Whether rows have weights.
+    left_out : str
+        Sentence on rows of the source that could not be used, such as answers of a log; "" if there are none.
 
     See Also
     --------
@@ -138,6 +140,7 @@ class Report(WithPage, Picture, Table):
     n_cells: int = 65536
     zero_probability_rows: tuple[int, ...] = ()
     audience: Audience = Audience.PYTHON
+    left_out: str = ""
 
     @property
     def gain(self) -> RepairGain:
@@ -151,8 +154,8 @@ class Report(WithPage, Picture, Table):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The findings, step by step."""
-        return self._verdict["verdict"].findings
+        """The findings, step by step, and what was left out."""
+        return (*self._verdict["verdict"].findings, *filter(None, [self.left_out]))
 
     @property
     def advice(self) -> str:
