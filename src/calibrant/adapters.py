@@ -386,9 +386,10 @@ class _Scored:
         self.__name__ = measure.__name__
 
     def __call__(self, y_true: Any, y_prob: Any, **options: Any) -> float:
-        seen = np.unique(y_true)
-        if np.ndim(y_prob) == 1 and seen.size == 2:
-            options = {"pos_label": seen[1]} | options
+        both = options.get("labels")
+        both = np.unique(y_true) if both is None else both
+        if np.ndim(y_prob) == 1 and len(both) == 2:
+            options = {"pos_label": both[1]} | options
         return self.measure(y_true, y_prob, **options)
 
 

@@ -273,6 +273,10 @@ def test_other_columns_of_csv_keep_their_kinds_in_other_formats(name, suffix, tm
     assert {n: str(kind) for n, kind in got.schema.items()} == KINDS | {f"y_prob{suffix}": "Float64"}
     assert got.rows()[0][:5] == (7, "02134", 1.1, True, "a, b")
     assert got.rows()[1][:5] == (8, "00001", None, False, None)
+    source.write_text("phone,gain,y_prob\n+4912345678,-0.5,0.5\n")
+    assert run(capsys, "apply", model, source, "--out", out, "--suffix", suffix, "--force")[0] == 0
+    with FileTable(str(out)) as table:
+        assert next(table.batches()).rows()[0][:2] == ("+4912345678", -0.5)
     source.write_text("y_prob\n0.5\n")
     assert run(capsys, "apply", model, source, "--out", out, "--force")[0] == 0
 

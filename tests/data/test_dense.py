@@ -192,3 +192,15 @@ def test_predictions_say_everything():
     done = cal.as_predictions(y, softmax(z))
     with pytest.raises(TypeError, match="ignore_index must not be given with Predictions"):
         cal.as_predictions(done, ignore_index=255)
+
+
+def test_bfloat16_scores_stay_in_their_bins():
+    """Only scores within a rounding error of an edge lie on it; 0.34 is far from 1/3."""
+    torch = pytest.importorskip("torch")
+    s = torch.tensor([0.3125] * 50 + [0.33984375] * 50)
+    y = np.repeat([1, 0], 50)
+    wanted = cal.calibration_error(y, s.numpy(), estimator=cal.Binned(15))
+    assert cal.calibration_error(y, s.bfloat16(), estimator=cal.Binned(15)) == pytest.approx(wanted, abs=1e-6)
+    edge = torch.tensor([0.3] * 100)  # as bfloat16 0.30078125: in the bin below, as in float64
+    curve = cal.reliability_curve(y, edge.bfloat16(), estimator=cal.Binned(10), level=None)
+    assert curve.count[2] == 100

@@ -238,3 +238,17 @@ def test_the_median_gap_is_covered_where_gaps_change_within_few_scores(shape):
         m = cal.calibration_measures(rng.random(100) < expit(0.5 * logit(p)), p, labels=[False, True], level=0.9)
         covered += m.intervals["e50"].low <= truth <= m.intervals["e50"].high
     assert covered >= 36 - 3 * np.sqrt(3.6)
+
+
+@pytest.mark.parametrize("perfect", [False, True])
+def test_groups_give_no_interval_where_there_is_no_estimate(perfect):
+    """Groups' sums of residuals vanish with the residuals, so their standard errors look small."""
+    p = np.random.default_rng(0).random(400)
+    y = (p > 0.5).astype(int) if perfect else np.ones(400, dtype=int)
+    group = np.repeat(np.arange(40), 10)
+    found = cal.calibration_measures(y, p, groups=group, labels=[0, 1])
+    assert np.isnan(found.intervals["slope"]).all()
+    assert np.isnan(found.intervals["intercept"]).all()
+    assert "have no finite estimate" in str(found)
+    assert "not extreme enough" not in found.summary
+    assert "too extreme (" not in found.summary

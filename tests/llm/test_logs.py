@@ -328,3 +328,10 @@ def test_a_report_says_what_was_left_out():
     with_all = llm.read(table.drop(index=[5, 7]))
     assert with_all.left_out == ""
     assert "Left out" not in cal.report(with_all).verdict
+
+
+def test_refusals_are_no_unreadable_confidences():
+    stated = ["", "", "", "", "no idea", "who knows", "hmm", "well", "80 %", "90 %"]
+    table = pd.DataFrame({"id": range(10), "confidence": stated, "correct": [1] * 10})
+    with pytest.raises(ValueError, match=r"more than half of the confidences in the log cannot be read \(4 of 6\)"):
+        llm.read(table)

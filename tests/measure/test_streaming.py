@@ -437,3 +437,15 @@ def test_report_of_rows_in_groups_from_pieces():
         pieces, whole, alone = (r.estimates[name].interval for r in (found, want, rows))
         assert pieces.high - pieces.low == pytest.approx(whole.high - whole.low, rel=0.25), name
         assert whole.high - whole.low > 2 * (alone.high - alone.low), name
+
+
+def test_unnamed_groups_of_other_rows_are_others():
+    """Pieces with the same probabilities, as of a base rate, and the same codes are different rows."""
+    rng = np.random.default_rng(0)
+    p, group = np.full(100, 0.5), np.repeat(np.arange(10), 10)
+    one, two = (
+        cal.Accumulator().update(cal.as_predictions(rng.integers(0, 2, 100), p, groups=group)) for _ in range(2)
+    )
+    assert (one + two).n_samples == 200
+    with pytest.raises(ValueError, match="groups must not span pieces"):
+        one + one

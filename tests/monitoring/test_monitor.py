@@ -474,3 +474,21 @@ def test_it_is_drawn_against_times_where_all_updates_have_one(tmp_path):
     late.update(y[1], p[1], time=np.full(20, days[0]))
     assert late.plot().ax_.get_xlabel() == "Rows seen"
     np.testing.assert_allclose(late.plot().ax_.lines[0].get_xdata(), [0, 20, 40])
+
+
+def test_states_in_several_files(tmp_path):
+    y, p = [0, 1] * 50, [0.4, 0.6] * 50
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    begun = cal.CalibrationMonitor()
+    begun.update(y, p)
+    begun.save(first)
+    mine, other = cal.CalibrationMonitor.load(first), cal.CalibrationMonitor.load(first)
+    other.update(y, p)
+    other.save(first)
+    mine.update(y, p)
+    mine.save(second)
+    with pytest.raises(FileExistsError, match="changed in the meantime"):
+        mine.save(first)
+    second.unlink()
+    mine.save(second)  # nothing is lost
+    assert cal.CalibrationMonitor.load(second).n_samples == 200

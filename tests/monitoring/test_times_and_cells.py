@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import calibrant as cal
 from calibrant.comparison.subgroups import cells
 from calibrant.comparison.subgroups.cells import SubgroupCells
 from calibrant.data.problem import Problem
 from calibrant.monitoring import courses
 from calibrant.monitoring.changes import cut
 from calibrant.monitoring.courses import Fine
-from calibrant.monitoring.periods import Periods, Times, compact
+from calibrant.monitoring.periods import Periods, Times, compact, time_texts
 
 
 @given(st.lists(st.integers(-40, 40), min_size=1, max_size=400), st.sampled_from([1, 50, 10**7]), st.booleans())
@@ -117,3 +118,24 @@ def test_cells_of_many_subgroups_are_those_of_each(monkeypatch, together, weight
             assert (np.diff(found.scores[start:stop]) > 0).all()
     squares = np.add.reduceat(weight * (o - s) ** 2, starts[:-1]) / np.add.reduceat(weight, starts[:-1])
     np.testing.assert_allclose(fine.brier(), squares, atol=1e-4)
+
+
+def test_offsets_far_apart_are_of_two_zones():
+    times = ["2024-01-02T02:00:00+09:00"] * 20 + ["2024-01-01T22:00:00-05:00"] * 20
+    with pytest.raises(ValueError, match="row 20 is 5 hours behind UTC, row 0 9 hours ahead of UTC"):
+        cal.calibration_over_time([0, 1] * 20, [0.5] * 40, times, every="day")
+    summer = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]
+    assert np.diff(Times.read(summer, 2).instants) == 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("times", "texts"),
+    [
+        ([0.3], ["0.3"]),
+        ([0.4, 0.6], ["0.4", "0.6"]),
+        ([0.0, 1e300], ["0.0", "1e+300"]),
+        ([-0.001, 13.13, 76.6], ["0", "13", "77"]),
+    ],
+)
+def test_numbers_as_times_stay_near_themselves(times, texts):
+    assert time_texts(times) == texts

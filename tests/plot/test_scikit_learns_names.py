@@ -119,3 +119,14 @@ def test_scorers_of_named_labels():
         np.testing.assert_allclose(found, want, atol=1e-9)
     again = pickle.loads(pickle.dumps(scorers()))
     assert again.keys() == scorers().keys()
+
+
+def test_a_scorer_of_a_fold_with_one_label():
+    y, p = rows()
+    X, named = p[:, None], np.array(["no", "yes"])[y]
+    fitted = LogisticRegression().fit(X, named)
+    one = scorers(labels=["no", "yes"])["neg_calibration_error"]
+    found = one(fitted, X[y == 1], named[y == 1])
+    assert found == pytest.approx(
+        -cal.calibration_error(y[y == 1], fitted.predict_proba(X[y == 1])[:, 1], labels=[0, 1])
+    )

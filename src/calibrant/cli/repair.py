@@ -271,7 +271,7 @@ def _apply(
     """Write calibrated rows; returns how many. ``names``: name of each column in the new file.
 
     Other fields of CSV are written to CSV with their original text, in quotes where needed; to other formats as what
-    commands read in them, except that numbers such as 007, which may be names, stay text.
+    commands read in them, except that numbers such as 007 and +49, which may be names, stay text.
     """
     from polars.io.plugins import register_io_source
 
@@ -285,7 +285,7 @@ def _apply(
     separator = separator_of(table.path if output.standard else out)
     if chosen != "csv" and table.file_format == "csv":
         other = [c for c in table.columns if c not in names.values()]
-        padded = table.frame.select(pl.col(other).str.contains(r"^\s*[+-]?0\d").any()).collect(engine="streaming")
+        padded = table.frame.select(pl.col(other).str.contains(r"^\s*(\+|-?0\d)").any()).collect(engine="streaming")
         table.read_as([c for c in other if not padded[c].item()])
     schema = table.schema
     kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in names.items()}

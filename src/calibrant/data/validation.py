@@ -33,7 +33,7 @@ from .weights import ones_or
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
 #: How far from 1 a row of probabilities may sum, by dtype of the scores.
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
-_BFLOAT16 = 2.0**-7  # its machine epsilon
+_BFLOAT16 = 2.0**-9  # its unit of rounding below 1; edges of bins allow twice that
 #: Values processed at a time by several passes: they stay in the cache.
 _TILE = 1 << 15
 #: The bit pattern of 1.0, by dtype of the scores.
@@ -435,7 +435,7 @@ def _from_objects(array: AnyArray, name: str) -> AnyArray:
 
 
 def _tolerance(table: dict[Any, float], eps: float) -> float:
-    """That of the dtype with this epsilon; of bfloat16 eight times that of float16, as is its epsilon."""
+    """That of the dtype with this epsilon; of bfloat16, which has three bits less, eight times that of float16."""
     dtype = np.dtype(np.float16 if eps > 1e-4 else np.float32 if eps > 1e-8 else np.float64)
     return table[dtype] * (8 if eps == _BFLOAT16 else 1)
 

@@ -111,7 +111,7 @@ def digest(content: bytes) -> str:
 @contextmanager
 def _unchanged(path: Path, before: str | None) -> Iterator[None]:
     """Hold the lock of a file; FileExistsError if its content is not that of a digest."""
-    if before is None:
+    if before is None or not path.exists():  # nothing is lost
         yield
         return
     with _opened(path) as handle:

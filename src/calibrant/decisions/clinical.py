@@ -28,7 +28,7 @@ from ..measure.question import Question
 from ..measure.reliability import reliability_curve
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows, better_at, check_thresholds
-from ..significance.classical import EPS, cox_test, errors_of_groups
+from ..significance.classical import EPS, SEPARATED, cox_test, errors_of_groups
 from ..significance.null import GroupSigns
 from ..sums.logistic_fit import expit, logits_of
 
@@ -275,7 +275,9 @@ def calibration_measures(
         found["observed_expected"] = sums.of_ratio()
         found["in_the_large"] = sums.of_intercept(cox["in_the_large"])
         for name in ("intercept", "slope"):
-            found[name] = sums.around(cox[name], cox[f"{name}_se"])
+            # Groups' sums of residuals vanish where the fit is perfect, as their standard errors would.
+            se = cox[f"{name}_se"] if SEPARATED not in tested.warnings else float("inf")
+            found[name] = sums.around(cox[name], se)
     with np.errstate(over="ignore"):
         ratio = float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf")
     return CalibrationMeasures(

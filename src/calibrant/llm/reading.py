@@ -269,9 +269,10 @@ def _kept(answers: list[Answer], faults: list[str | None]) -> tuple[Any, dict[st
     if missing == len(answers):
         raise ValueError(f"no answer in the log can be read (0 of {missing:,}): {told}")
     lost = unread.get(UNREADABLE, 0) + unread.get(UNCLEAR, 0)
-    if 2 * lost > len(answers):  # a report of the others would be of something else than the log
+    stated = lost + len(answers) - missing
+    if 2 * lost > stated:  # a report of the others would be of something else than the log
         raise ValueError(
-            f"more than half of the confidences in the log cannot be read ({lost:,} of {len(answers):,}): {told}; "
+            f"more than half of the confidences in the log cannot be read ({lost:,} of {stated:,}): {told}; "
             "give probabilities of terms by words, or pass a table of the answers to use"
         )
     warnings.warn(f"{missing:,} of {len(answers):,} answers left out: {told}", UnreadAnswersWarning, stacklevel=4)

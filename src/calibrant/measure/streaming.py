@@ -539,7 +539,8 @@ def _with_labels_of(other: Accumulator, sums: Accumulator) -> Accumulator:
 def _unnamed(p: Predictions, n_before: int) -> AnyArray:
     """Numbers in place of hashes for groups that are known by codes only: other ones in every piece."""
     digest = blake2b(np.ascontiguousarray(p.groups).data, digest_size=16)
-    digest.update(np.ascontiguousarray(p.probs).reshape(-1).data)
+    for each in (p.probs, p.truth, p.weights):
+        digest.update(b"" if each is None else np.ascontiguousarray(each).tobytes())
     rng = np.random.default_rng([n_before, *digest.digest()])
     return np.unique(rng.integers(2**64, size=p.n_groups, dtype=np.uint64))
 

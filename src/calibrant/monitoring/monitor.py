@@ -368,7 +368,7 @@ class CalibrationMonitor(Drawn):
         }
         text, file = json.dumps(state, allow_nan=False) + "\n", os.path.realpath(path)
         write_text(Path(path), text, force=force, before=self._file.get(file))
-        self._file = {file: digest(text.encode())}
+        self._file[file] = digest(text.encode())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> CalibrationMonitor:

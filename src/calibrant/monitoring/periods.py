@@ -33,6 +33,10 @@ _TILE = 1 << 16
 _RUNS = 16
 #: Decimals from which a number is written with all its digits.
 _MOST_PLACES = 16
+#: Numbers from which none is written digit by digit.
+_LONG = 1e15
+#: Offsets from UTC that differ by more are not those of one zone in summer and winter.
+_APART = 2 * 3_600_000_000
 Time = int | float | dt.datetime | dt.date
 
 
@@ -203,9 +207,11 @@ def time_text(value: Time) -> str:
 
 def time_texts(times: Sequence[Time], more: int = 0) -> list[str]:
     """Times in words; fractions have as few decimals as keep different ones apart, and some ``more``."""
-    fractions = [v for v in times if isinstance(v, float)]
+    fractions = [v for v in times if isinstance(v, float) and abs(v) < _LONG]
+    span = max(fractions) - min(fractions) if fractions else 0.0
     for places in range(_MOST_PLACES * (len(fractions) == len(times))):
-        if len({round(v, places) for v in fractions}) == len(set(times)):
+        near = all(abs(round(v, places + more) - v) <= 0.01 * (span or abs(v)) for v in fractions)
+        if near and len({round(v, places) for v in fractions}) == len(set(times)):
             return [f"{round(v, places + more) + 0.0:,.{places + more}f}" for v in fractions]  # + 0 makes -0 a 0
     return [time_text(v) for v in times]
 
@@ -268,7 +274,18 @@ def _of_objects(values: list[Any]) -> tuple[AnyArray, IntArray | None]:
                 f"{other or 'none'}: convert them first"
             )
         found[row] = at
+    if ahead.size and int(np.ptp(ahead)) > _APART:
+        west, east = int(ahead.argmin()), int(ahead.argmax())
+        raise ValueError(
+            f"time must be in one time zone; row {west} is {_offset(ahead[west])} UTC, row {east} "
+            f"{_offset(ahead[east])} UTC: convert them first"
+        )
     return found, None if zones.keys() <= {""} else ahead
+
+
+def _offset(microseconds: Any) -> str:
+    hours = int(microseconds) / 3.6e9
+    return f"{abs(hours):g} hours {'ahead of' if hours >= 0 else 'behind'}"
 
 
 def _one(value: Any) -> tuple[np.datetime64, str, int]:

@@ -54,7 +54,7 @@ class Evidence(Result):
     ================  ==============  =============================================================================
 
     The interval of :attr:`.Report.headline` starts above 0 exactly where the test of all rows rejects. An outcome whose
-    probability was 0 rules calibration out, whatever the tests find: the p-value is 0.
+    probability was 0 rules out that its class is calibrated, whatever the notion and the tests: the p-value is 0.
 
     Attributes
     ----------

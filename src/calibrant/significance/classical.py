@@ -20,6 +20,7 @@ from .result import TestResult
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
+SEPARATED = "outcomes are separated by the scores: intercept and slope have no finite estimate"
 
 
 class EffectiveRows(NamedTuple):
@@ -204,7 +205,7 @@ def cox_test(
         free, se, likelihood = np.append(large, np.nan), np.append(large_se, np.nan), at_large
         warnings.append("all scores are equal: the slope is not identified, and only the intercept is tested")
     if not ended:
-        warnings.append("outcomes are separated by the scores: intercept and slope have no finite estimate")
+        warnings.append(SEPARATED)
     plain = float(w @ (o * z - np.logaddexp(0, z)))
     statistic = max(2 * (likelihood - plain), 0.0)
     pvalue, large_pvalue = float(chi2.sf(statistic, 1 + varied)), float(chi2.sf(max(2 * (at_large - plain), 0.0), 1))
