@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.data.printing import time_texts
 from calibrant.monitoring.changes import _tail, _unskewed, cut
-from calibrant.monitoring.periods import CALENDAR, Periods, Times, time_texts
+from calibrant.monitoring.periods import CALENDAR, Periods, Times
 
 FEW = {"estimator": cal.Binned(5)}
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.comparison.subgroups import cells
 from calibrant.comparison.subgroups.cells import SubgroupCells
+from calibrant.data.printing import time_texts
 from calibrant.data.problem import Problem
 from calibrant.monitoring import courses
 from calibrant.monitoring.changes import cut
 from calibrant.monitoring.courses import Fine
-from calibrant.monitoring.periods import Periods, Times, compact, time_texts
+from calibrant.monitoring.periods import Periods, Times, compact
 
 
 @given(st.lists(st.integers(-40, 40), min_size=1, max_size=400), st.sampled_from([1, 50, 10**7]), st.booleans())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-MOST_LINES, MOST_MODULES, MOST_IN_ONE = 36_240, 279, 400
+MOST_LINES, MOST_MODULES, MOST_IN_ONE = 36_237, 279, 400
 
 pytestmark = pytest.mark.skipif(
     not (Path(__file__).parents[2] / "benchmarks").is_dir(), reason="not in a checkout: the count is there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shutil
 import textwrap
@@ -17,6 +18,10 @@ import numpy as np
 _NO_SPACE = r"[^ \t\n\xa0\u2000-\u200a\u202f\u3000]+"
 #: Width of the names of a table below which columns are left out, and its minimum.
 _NAME, _LEAST_NAME = 16, 8
+#: Decimals from which a number is written with all its digits, and numbers from which none is written digit by digit.
+_MOST_PLACES, _LONG = 16, 1e15
+#: A time as results show it.
+Time = int | float | dt.datetime | dt.date
 
 
 def places(spread: float) -> int:
@@ -239,3 +244,22 @@ class Audience(Enum):
         """``goal=`` or ``--goal``."""
         call, command = f"{name}=", f"--{name}"
         return f"{command}, in Python {call}" if self is Audience.PAGE else self.names(call, command)
+
+
+def time_text(value: Time) -> str:
+    """A time in words: dates as in ISO 8601, to the second."""
+    if isinstance(value, dt.datetime):
+        clock = value.replace(microsecond=0, tzinfo=None).isoformat(" ").removesuffix(":00")
+        return clock if value.tzinfo is None else f"{clock} {value.tzinfo}"
+    return value.isoformat() if isinstance(value, dt.date) else f"{value:,}"
+
+
+def time_texts(times: Sequence[Time], more: int = 0) -> list[str]:
+    """Times in words; fractions have as few decimals as keep different ones apart, and some ``more``."""
+    fractions = [v for v in times if isinstance(v, float) and abs(v) < _LONG]
+    span = max(fractions) - min(fractions) if fractions else 0.0
+    for places in range(_MOST_PLACES * (len(fractions) == len(times))):
+        near = all(abs(round(v, places + more) - v) <= 0.01 * (span or abs(v)) for v in fractions)
+        if near and len({round(v, places) for v in fractions}) == len(set(times)):
+            return [f"{round(v, places + more) + 0.0:,.{places + more}f}" for v in fractions]  # + 0 makes -0 a 0
+    return [time_text(v) for v in times]

@@ -21,6 +21,7 @@ from ..data.public_function import SumsOfRows, asks_for_labels
 from ..data.result import Printable
 from ..data.types import AnyArray, Label
 from ..data.validation import as_predictions, check_sum_tolerance
+from ..data.weights import ones_or
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..estimators.names import as_estimator
 from ..notions import Classwise, Notion, as_notion, notion_named
@@ -405,10 +406,8 @@ class Accumulator(SumsOfRows, Printable):
         mass = np.concatenate([np.asarray(g.total) for g in problem_sums.sums(Grid())])
         held = np.flatnonzero(mass > 0)
         labels = tuple(problem_sums.labels[i] for i in held)
-        dependent = notion.dependent
         positive = np.concatenate([np.atleast_2d(g.positive).sum(axis=-1) for g in problem_sums.sums(Grid())])
         shares = tuple(notion.shares(mass, positive)[i] for i in held)
-        average = notion.combining
         size = totals.effective_size
         n_groups = None if self.groups is None else self.groups.size
         # As in memory, rows that are groups by themselves are independent.
@@ -419,8 +418,8 @@ class Accumulator(SumsOfRows, Printable):
             check_level(level),
             labels,
             shares,
-            average,
-            dependent,
+            notion.combining,
+            notion.dependent,
             totals.n_samples,
             size,
             n_groups=None if alone else n_groups,
@@ -538,11 +537,11 @@ def _with_labels_of(other: Accumulator, sums: Accumulator) -> Accumulator:
 
 def _unnamed(p: Predictions, n_before: int) -> AnyArray:
     """Numbers in place of hashes for groups that are known by codes only: other ones in every piece."""
-    digest = blake2b(np.ascontiguousarray(p.groups).data, digest_size=16)
-    for each in (p.probs, p.truth, p.weights):
-        digest.update(b"" if each is None else np.ascontiguousarray(each).tobytes())
-    rng = np.random.default_rng([n_before, *digest.digest()])
-    return np.unique(rng.integers(2**64, size=p.n_groups, dtype=np.uint64))
+    digest = blake2b(digest_size=16)
+    for each in (p.groups, p.probs, p.truth, ones_or(p.weights, p.n_samples)):
+        digest.update(np.ascontiguousarray(each).reshape(-1).view(np.uint8).data)
+    seed = [n_before, *digest.digest()]
+    return np.unique(np.random.default_rng(seed).integers(2**64, size=p.n_groups, dtype=np.uint64))
 
 
 #: Default settings of an accumulator.

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .periods import Times, read_time, time_text, written_time
+from ..data.printing import time_text
+from .periods import Times, read_time, written_time
 
 
 class Awaited:

@@ -12,13 +12,14 @@ from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, asse
 from ..comparison.subgroups.cells import cell_keys, coarse_cells, counts_of
 from ..comparison.subgroups.heterogeneity import PooledMap
 from ..comparison.subgroups.result import SubgroupColumn
+from ..data.printing import Time
 from ..data.problem import Problem
 from ..data.types import Interval, Label
 from ..estimators import Estimator
 from ..significance.result import TestResult, holm
 from .changes import Blocks, Located, changes, first_search, trend
 from .over_time_result import CalibrationOverTime, Change, Period
-from .periods import LEAST_ROWS, Periods, Time, TimeInterval, Times
+from .periods import LEAST_ROWS, Periods, TimeInterval, Times
 
 #: Number of tests per course, for adjusted p-values, and maximum number of periods without rows that are named.
 _TESTS = 3

@@ -18,7 +18,7 @@ from ..calibrators.saving import from_dict, to_dict
 from ..data.checks import check_bool, check_int, check_level
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.printing import Audience, equals, number_of, without_middle
+from ..data.printing import Audience, equals, number_of, time_text, without_middle
 from ..data.result import Drawn, jsonable, short
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
@@ -27,7 +27,7 @@ from ..notions import ClassSpecific, Notion
 from ..significance.evalue import SequentialBets, exp_of, whole_outcomes
 from ..significance.result import TestResult
 from .awaited import Awaited, names_of
-from .periods import read_time, time_text, written_time
+from .periods import read_time, written_time
 from .row_times import RowTimes
 from .start_mixture import StartMixture
 

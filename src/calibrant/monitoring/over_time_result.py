@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..data.printing import (
+    Time,
     equals,
     half_width,
     known,
@@ -15,12 +16,13 @@ from ..data.printing import (
     pvalue_text,
     signed,
     text_table,
+    time_texts,
     with_ends,
 )
 from ..data.result import Paged, Picture, Result, Section
 from ..data.types import Interval, Label
 from ..significance.result import TestResult
-from .periods import Time, TimeInterval, time_texts
+from .periods import TimeInterval
 
 #: Maximum number of courses listed in the text.
 _LISTED = 12

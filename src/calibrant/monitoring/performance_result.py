@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..data.printing import (
+    Time,
     equals,
     half_width,
     known,
@@ -21,7 +22,6 @@ from ..data.result import Measure, MeasuresDrawn, Paged, Result, Section
 from ..data.types import Interval, Label
 from ..decisions.priors import PriorEstimate
 from .performance_metrics import METRICS
-from .periods import Time
 from .sample_shift import ColumnShift
 
 #: Maximum number of columns named in a sentence.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
+from ..data.printing import Time, time_texts
 from ..data.types import AnyArray, IntArray
 
 #: Calendar periods, finest first: their unit in NumPy, and their length in this unit.
@@ -31,13 +32,8 @@ _SECOND, _DAY, _MOST_NAMED, _CLOSE = 1_000_000, 86_400_000_000, 10_000, 1_000_00
 _TILE = 1 << 16
 #: Mean length of runs of equal numbers from which run-length encoding is used.
 _RUNS = 16
-#: Decimals from which a number is written with all its digits.
-_MOST_PLACES = 16
-#: Numbers from which none is written digit by digit.
-_LONG = 1e15
 #: Offsets from UTC that differ by more are not those of one zone in summer and winter.
 _APART = 2 * 3_600_000_000
-Time = int | float | dt.datetime | dt.date
 
 
 class TimeInterval(NamedTuple):
@@ -195,25 +191,6 @@ def _shown(value: Any, dated: bool) -> Time:
     if not isinstance(at, dt.datetime):
         raise ValueError("time must hold dates of the years 1 to 9999")
     return at.date() if at.time() == dt.time() else at
-
-
-def time_text(value: Time) -> str:
-    """A time in words: dates as in ISO 8601, to the second."""
-    if isinstance(value, dt.datetime):
-        clock = value.replace(microsecond=0, tzinfo=None).isoformat(" ").removesuffix(":00")
-        return clock if value.tzinfo is None else f"{clock} {value.tzinfo}"
-    return value.isoformat() if isinstance(value, dt.date) else f"{value:,}"
-
-
-def time_texts(times: Sequence[Time], more: int = 0) -> list[str]:
-    """Times in words; fractions have as few decimals as keep different ones apart, and some ``more``."""
-    fractions = [v for v in times if isinstance(v, float) and abs(v) < _LONG]
-    span = max(fractions) - min(fractions) if fractions else 0.0
-    for places in range(_MOST_PLACES * (len(fractions) == len(times))):
-        near = all(abs(round(v, places + more) - v) <= 0.01 * (span or abs(v)) for v in fractions)
-        if near and len({round(v, places) for v in fractions}) == len(set(times)):
-            return [f"{round(v, places + more) + 0.0:,.{places + more}f}" for v in fractions]  # + 0 makes -0 a 0
-    return [time_text(v) for v in times]
 
 
 def _plain(time: Any) -> tuple[AnyArray, IntArray | None]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .periods import Times, read_time, time_text, written_time
+from ..data.printing import time_text
+from .periods import Times, read_time, written_time
 
 #: Maximum number of times kept, in total and from one batch.
 _MOST, _OF_A_BATCH = 511, 255

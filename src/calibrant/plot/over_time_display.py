@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import matplotlib.dates
 
 from ..data.checks import check_choice, check_type
+from ..data.printing import Time
 from ..data.types import Interval
 from ..monitoring.over_time import calibration_over_time
 from ..monitoring.over_time_result import CalibrationOverTime
-from ..monitoring.periods import Time
 from .base import Display, draw_grid
 from .fitting import new_figure
 from .style import class_text, percent_text, style_of
