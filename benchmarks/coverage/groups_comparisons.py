@@ -83,7 +83,7 @@ def pool() -> tuple[np.ndarray, np.ndarray]:
 
 def true_gain(y: np.ndarray, p: np.ndarray, group: np.ndarray) -> float:
     """What the fits of the folds gain in log-loss on other rows."""
-    sample = as_sample(p, y, None, "probability", None, group)
+    sample = as_sample(p, y, None, "probability", None, groups=group)
     folds = folds_of(sample.codes, 5, 0, sample.groups)
     fits, _ = fold_fits(cal.calibrators.PlattScaling(), (sample.part(train) for train, _ in folds))
     labels, scores = pool()

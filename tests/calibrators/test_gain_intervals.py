@@ -11,7 +11,7 @@ LIKELY = {"log-loss": lambda p, k: -np.log(np.maximum(p[k], 1e-6)), "brier": lam
 
 
 def gain(before, after, y, score, groups=None, w=None):
-    sample = as_sample(before, y, w, "probability", list(range(before.shape[1])), groups)
+    sample = as_sample(before, y, w, "probability", list(range(before.shape[1])), groups=groups)
     return HeldOutEvidence.of(after, sample).gain_over(HeldOutEvidence.of(before, sample), score, sample)
 
 

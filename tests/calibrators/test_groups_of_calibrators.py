@@ -45,7 +45,7 @@ def test_errors_of_differences_are_those_of_sums_of_groups(seed, n_groups, weigh
     n = groups.size
     p, y, w = rng.random(n), rng.integers(0, 2, n), rng.uniform(0.2, 2, n) if weighted else np.ones(n)
     y[:2] = 0, 1
-    sample = as_sample(p, y, w, "probability", None, groups)
+    sample = as_sample(p, y, w, "probability", None, groups=groups)
     loss, other = rng.random((2, n))
     mean, se, *_ = paired(loss, other, sample)
     assert mean == pytest.approx(np.average(loss - other, weights=w))

@@ -188,7 +188,7 @@ def select_calibrator(
     check_choice("goal", goal, GOALS)
     check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
-    sample = as_sample(scores, y, sample_weight, input, labels, groups, pos_label)
+    sample = as_sample(scores, y, sample_weight, input, labels, groups=groups, pos_label=pos_label)
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
 
 
@@ -400,7 +400,7 @@ def _flexible(sample: CalibrationSample) -> Calibrator | None:
 
 
 def as_sample(
-    scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, groups: Any = None, pos_label: Any = None
+    scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, *, groups: Any = None, pos_label: Any = None
 ) -> CalibrationSample:
     """Read uncalibrated scores and labels; Predictions replace all arguments."""
     if not isinstance(scores, Predictions):

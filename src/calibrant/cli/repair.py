@@ -225,7 +225,7 @@ def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, saved: S
     from ..calibrators.select import as_sample
     from ..reporting.comparing_calibrators import digest_of
 
-    sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns), rows.groups)
+    sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns), groups=rows.groups)
     saved.check(sample.classes, kind, digest_of(sample))
     fitted = saved.calibrator(name, len(sample.classes))
     fitted.set_params(input=kind, labels=list(sample.classes))

@@ -146,10 +146,10 @@ def compare_calibrators(
     if isinstance(y_true, Predictions):
         if y_prob is not None:
             raise TypeError("y_prob must not be given with Predictions, which contain the probabilities")
-        sample = as_sample(y_true, None, sample_weight, input, labels, groups, pos_label)
+        sample = as_sample(y_true, None, sample_weight, input, labels, groups=groups, pos_label=pos_label)
     else:
         _refuse_swapped(y_true, y_prob)
-        sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups, pos_label)
+        sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups=groups, pos_label=pos_label)
     tried = candidates_for(sample, candidates)
     plain = _as_they_are(sample)
     before = None if plain is None else HeldOutEvidence.of(plain, sample)
